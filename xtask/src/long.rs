@@ -1,0 +1,166 @@
+//! Runs what takes too long for every commit, and judges it against its bar.
+//!
+//! Each task is one row of `TASKS`; later issues add theirs. It does not know how a task's subject works.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::process::{self, cargo};
+use crate::stage::Stages;
+use crate::workspace;
+
+struct Task {
+    name: &'static str,
+    run: fn() -> Result<()>,
+}
+
+const TASKS: &[Task] = &[Task {
+    name: "mutants",
+    run: mutants,
+}];
+
+/// Mutants of the domain that tests must notice, in percent.
+const BAR: u64 = 90;
+
+/// Runs the named tasks, or all.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    let mut stages = Stages::default();
+    for name in arguments {
+        ensure!(
+            TASKS.iter().any(|task| task.name == name),
+            "there is no long task `{name}`"
+        );
+    }
+    for task in TASKS
+        .iter()
+        .filter(|task| arguments.is_empty() || arguments.iter().any(|name| name == task.name))
+    {
+        stages.run(task.name, task.run);
+    }
+    println!("\n{stages}");
+    Ok(if stages.all_passed() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Changes the domain in hundreds of small ways and counts which changes its tests notice.
+fn mutants() -> Result<()> {
+    let tool = workspace::tool("mutants");
+    let program = tool.join("bin/cargo-mutants");
+    if !program.is_file() {
+        process::run(cargo("install cargo-mutants --locked --root").arg(&tool))?;
+    }
+    let out = workspace::target().join("long");
+    fs::create_dir_all(&out).with_context(|| format!("could not make {}", out.display()))?;
+    // cargo-mutants ends with 2 when mutants survive; the bar below decides, not its exit code.
+    process::status(
+        process::command(&program)
+            .args([
+                "mutants",
+                "--package",
+                "conductor-domain",
+                "--jobs",
+                "2",
+                "--no-shuffle",
+                "--output",
+            ])
+            .arg(&out),
+    )?;
+    let outcome = read(&out.join("mutants.out/outcomes.json"))?;
+    println!("{outcome}");
+    ensure!(outcome.total() > 0, "cargo-mutants tried nothing");
+    ensure!(
+        outcome.percent() >= BAR,
+        "{}% of the mutants were caught, the bar is {BAR}%",
+        outcome.percent()
+    );
+    Ok(())
+}
+
+/// What became of the mutants that compiled.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    caught: u64,
+    missed: u64,
+}
+
+impl Outcome {
+    fn total(&self) -> u64 {
+        self.caught + self.missed
+    }
+
+    /// Rounds down: 89.9 % is not 90 %.
+    fn percent(&self) -> u64 {
+        self.caught * 100 / self.total().max(1)
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "mutants: {} caught, {} missed, {}%",
+            self.caught,
+            self.missed,
+            self.percent()
+        )
+    }
+}
+
+fn read(path: &Path) -> Result<Outcome> {
+    let text = fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+    outcome_in(&text).with_context(|| format!("could not understand {}", path.display()))
+}
+
+/// Reads the totals; a mutant that hangs the tests has been noticed, one that does not compile was never tried.
+fn outcome_in(text: &str) -> Result<Outcome> {
+    let json: Value = serde_json::from_str(text)?;
+    let number = |key: &str| json[key].as_u64().with_context(|| format!("no number `{key}`"));
+    Ok(Outcome {
+        caught: number("caught")? + number("timeout")?,
+        missed: number("missed")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_counts_as_caught_and_an_unviable_mutant_not_at_all() {
+        let text = r#"{"outcomes": [], "total_mutants": 21, "missed": 2, "caught": 17, "timeout": 1, "unviable": 1}"#;
+        let outcome = outcome_in(text).expect("the totals are there");
+        assert_eq!(
+            outcome,
+            Outcome {
+                caught: 18,
+                missed: 2
+            }
+        );
+        assert_eq!(outcome.percent(), 90);
+    }
+
+    #[test]
+    fn the_percentage_never_rounds_up_to_the_bar() {
+        assert_eq!(
+            Outcome {
+                caught: 899,
+                missed: 101
+            }
+            .percent(),
+            89
+        );
+        assert_eq!(Outcome { caught: 0, missed: 0 }.percent(), 0);
+    }
+
+    #[test]
+    fn totals_that_are_missing_are_an_error_not_a_zero() {
+        assert!(outcome_in(r#"{"caught": 1}"#).is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! Installs and starts what tests and the demo need, each thing once: `setup git|python3|node22|docker|postgres|chromium|all`.
+//!
+//! Every thing is a file with one function that returns at once when the thing is there. Root on Debian installs by
+//! apt; anybody else is told exactly what to run. It does not know which test uses what.
+
+mod apt;
+mod docker;
+mod image;
+mod postgres;
+mod chromium;
+mod node22;
+mod interpreter;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+struct Thing {
+    name: &'static str,
+    ensure: fn() -> Result<()>,
+}
+
+const THINGS: &[Thing] = &[
+    Thing {
+        name: "git",
+        ensure: interpreter::git,
+    },
+    Thing {
+        name: "python3",
+        ensure: interpreter::python3,
+    },
+    Thing {
+        name: "node22",
+        ensure: node22::ensure,
+    },
+    Thing {
+        name: "docker",
+        ensure: docker::ensure,
+    },
+    Thing {
+        name: "postgres",
+        ensure: postgres::ensure,
+    },
+    Thing {
+        name: "chromium",
+        ensure: chromium::ensure,
+    },
+];
+
+/// Sets up the named things, or all of them.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    let chosen: Option<Vec<&Thing>> = match arguments {
+        [all] if all == "all" => Some(THINGS.iter().collect()),
+        [] => None,
+        names => names
+            .iter()
+            .map(|name| THINGS.iter().find(|thing| thing.name == name))
+            .collect(),
+    };
+    let Some(chosen) = chosen else {
+        let names: Vec<&str> = THINGS.iter().map(|thing| thing.name).collect();
+        eprintln!("usage: cargo xtask setup {}|all", names.join("|"));
+        return Ok(ExitCode::from(2));
+    };
+    for thing in chosen {
+        (thing.ensure)().with_context(|| format!("could not set up {}", thing.name))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes sure of what the workspace's tests start: git, and an interpreter for each language that stories are told in.
+pub(crate) fn for_tests() -> Result<()> {
+    interpreter::git()?;
+    interpreter::python3()?;
+    interpreter::node()
+}
+
+/// Makes sure of what the demo starts.
+pub(crate) fn for_demo() -> Result<()> {
+    interpreter::git()
+}
+
+/// Tells the person that a thing is ready, and which one.
+fn ready(name: &str, detail: &str) {
+    eprintln!("{name}: {}", detail.trim());
+}
