@@ -2,7 +2,7 @@
 //!
 //! The mirror is the one that the machine's own apt uses; none is named here. It does not know what tests put on top.
 
-use std::fs;
+use std::fs::{self, File};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
@@ -50,17 +50,24 @@ fn make() -> Result<()> {
     }
     fs::create_dir_all(&home).with_context(|| format!("could not make {}", home.display()))?;
     let debootstrap = workspace::find("debootstrap").context("debootstrap was installed but is not found")?;
+    let log = home.join("debootstrap.log");
+    let out = File::create(&log).with_context(|| format!("could not write {}", log.display()))?;
     process::run(
         command(debootstrap)
             .args(["--variant=minbase", SUITE])
             .arg(&tree)
-            .args(mirror()),
-    )?;
+            .args(mirror())
+            .stdout(out),
+    )
+    .with_context(|| format!("debootstrap gave up; its log is {}", log.display()))?;
     let mut tar = command("tar");
-    tar.arg("-C")
-        .arg(&tree)
-        .args(["--numeric-owner", "-c", "."])
-        .stdout(Stdio::piped());
+    // Docker brings its own /dev; downloaded packages would double the image.
+    tar.arg("-C").arg(&tree).args([
+        "--numeric-owner",
+        "--exclude=./dev/*",
+        "--exclude=./var/cache/apt/archives/*.deb",
+    ]);
+    tar.args(["-c", "."]).stdout(Stdio::piped());
     let mut tar = tar.spawn().context("could not start tar")?;
     let archive = tar.stdout.take().context("tar has no output")?;
     let imported = process::run(

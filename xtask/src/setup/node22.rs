@@ -35,7 +35,14 @@ fn install(home: &std::path::Path) -> Result<()> {
     fs::create_dir_all(home.join("bin")).with_context(|| format!("could not make {}", home.display()))?;
     process::run(
         command("npm")
-            .args(["install", "--no-audit", "--no-fund", "--no-save", "--prefix"])
+            .args([
+                "install",
+                "--loglevel=error",
+                "--no-audit",
+                "--no-fund",
+                "--no-save",
+                "--prefix",
+            ])
             .arg(home)
             .arg("node@22"),
     )?;
