@@ -1,0 +1,267 @@
+//! What concerns more than one run: kill switch, registrations, provider suspensions; a stream of its own (OWN-5a).
+//!
+//! `admit` tells whether an effect may be dispatched now. This module does not know any single run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::effect::EffectKind;
+use crate::id::{OperatorName, ProjectId, RepoId, RunId};
+use crate::spec::RepoRef;
+use crate::time::Timestamp;
+
+/// Something that happens to the instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "input")]
+pub enum InstanceInput {
+    /// An operator adds a project.
+    AddProject {
+        /// Who.
+        by: OperatorName,
+        /// Its name.
+        project: ProjectId,
+    },
+    /// An operator registers a repository, or changes its registration.
+    RegisterRepo {
+        /// Who.
+        by: OperatorName,
+        /// The registration.
+        registration: Registration,
+    },
+    /// An operator turns the kill switch.
+    TurnKillSwitch {
+        /// Who.
+        by: OperatorName,
+        /// On or off.
+        on: bool,
+    },
+    /// A provider refuses work on an account until a time (BEY-5).
+    ProviderLimited {
+        /// The account.
+        account: String,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// The heads of all run chains were collected (SEC-8).
+    HeadsCollected {
+        /// Sequence number and hash of each.
+        heads: BTreeMap<RunId, ChainHead>,
+    },
+}
+
+/// The end of a run's chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainHead {
+    /// The last sequence number.
+    pub seq: u64,
+    /// The last hash.
+    pub hash: Digest,
+}
+
+/// Something that is now true of the instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+#[allow(missing_docs, reason = "the fields carry the names of their types")]
+pub enum InstanceEvent {
+    /// A project exists.
+    ProjectAdded { by: OperatorName, project: ProjectId },
+    /// A repository is registered.
+    RepoRegistered { by: OperatorName, registration: Registration },
+    /// The kill switch was turned.
+    KillSwitchTurned { by: OperatorName, on: bool },
+    /// An account is suspended until a time.
+    ProviderSuspended { account: String, until: Timestamp },
+    /// The heads of all run chains at this point.
+    HeadsAnchored { heads: BTreeMap<RunId, ChainHead> },
+}
+
+impl InstanceEvent {
+    /// The name in records and on pages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ProjectAdded { .. } => "project_added",
+            Self::RepoRegistered { .. } => "repo_registered",
+            Self::KillSwitchTurned { .. } => "kill_switch_turned",
+            Self::ProviderSuspended { .. } => "provider_suspended",
+            Self::HeadsAnchored { .. } => "heads_anchored",
+        }
+    }
+}
+
+/// A registered repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registration {
+    /// The project it belongs to.
+    pub project: ProjectId,
+    /// The repository.
+    pub repo: RepoRef,
+    /// The argv that decides whether work is right.
+    pub test_command: Vec<String>,
+    /// How many runs may work on it at once.
+    pub slots: u32,
+}
+
+/// The instance as its events tell it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// The projects.
+    pub projects: Vec<ProjectId>,
+    /// The repositories, by the forge's numeric id.
+    pub repos: BTreeMap<RepoId, Registration>,
+    /// Whether all agent execution is switched off.
+    pub kill_switch: bool,
+    /// Until when each account is suspended.
+    pub suspensions: BTreeMap<String, Timestamp>,
+}
+
+/// Why the instance did not accept an input.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InstanceRefusal {
+    /// The project exists.
+    #[error("project `{0}` exists already")]
+    ProjectExists(ProjectId),
+    /// There is no such project.
+    #[error("there is no project `{0}`")]
+    NoSuchProject(ProjectId),
+    /// The repository belongs to another project.
+    #[error("{repo} is registered in project `{project}` already")]
+    RepoElsewhere {
+        /// The repository.
+        repo: String,
+        /// Its project.
+        project: ProjectId,
+    },
+    /// No test command was given.
+    #[error("a repository needs a test command")]
+    NoTestCommand,
+    /// No run could ever start.
+    #[error("a repository needs at least one slot")]
+    NoSlot,
+    /// The switch stands like that already.
+    #[error("the kill switch is {} already", if *.0 { "on" } else { "off" })]
+    SwitchStands(bool),
+}
+
+impl InstanceRefusal {
+    /// The stable code; a page in `docs/error/` explains it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::ProjectExists(_) => "CDR0201",
+            Self::NoSuchProject(_) => "CDR0202",
+            Self::RepoElsewhere { .. } => "CDR0203",
+            Self::NoTestCommand => "CDR0204",
+            Self::NoSlot => "CDR0205",
+            Self::SwitchStands(_) => "CDR0206",
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::ProjectExists(_) => "use it, or choose another name",
+            Self::NoSuchProject(_) => "`conductor project list` shows the projects; `conductor project add` makes one",
+            Self::RepoElsewhere { .. } => "a repository belongs to one project",
+            Self::NoTestCommand => "say it with --test '<command>'",
+            Self::NoSlot => "give --slots 1 or more",
+            Self::SwitchStands(_) => "nothing is to be done",
+        }
+    }
+}
+
+/// Decides what follows from an input to the instance.
+pub fn decide_instance(instance: &Instance, input: &InstanceInput) -> Result<Vec<InstanceEvent>, InstanceRefusal> {
+    match input {
+        InstanceInput::AddProject { by, project } => {
+            if instance.projects.contains(project) {
+                return Err(InstanceRefusal::ProjectExists(project.clone()));
+            }
+            Ok(vec![InstanceEvent::ProjectAdded { by: by.clone(), project: project.clone() }])
+        }
+        InstanceInput::RegisterRepo { by, registration } => {
+            if !instance.projects.contains(&registration.project) {
+                return Err(InstanceRefusal::NoSuchProject(registration.project.clone()));
+            }
+            if registration.test_command.is_empty() {
+                return Err(InstanceRefusal::NoTestCommand);
+            }
+            if registration.slots == 0 {
+                return Err(InstanceRefusal::NoSlot);
+            }
+            match instance.repos.get(&registration.repo.id) {
+                Some(known) if known.project != registration.project => Err(InstanceRefusal::RepoElsewhere {
+                    repo: registration.repo.to_string(),
+                    project: known.project.clone(),
+                }),
+                Some(known) if known == registration => Ok(vec![]),
+                Some(_) | None => {
+                    Ok(vec![InstanceEvent::RepoRegistered { by: by.clone(), registration: registration.clone() }])
+                }
+            }
+        }
+        InstanceInput::TurnKillSwitch { by, on } => {
+            if instance.kill_switch == *on {
+                return Err(InstanceRefusal::SwitchStands(*on));
+            }
+            Ok(vec![InstanceEvent::KillSwitchTurned { by: by.clone(), on: *on }])
+        }
+        InstanceInput::ProviderLimited { account, until } => {
+            let later = instance.suspensions.get(account).is_none_or(|known| known < until);
+            Ok(if later {
+                vec![InstanceEvent::ProviderSuspended { account: account.clone(), until: *until }]
+            } else {
+                vec![]
+            })
+        }
+        InstanceInput::HeadsCollected { heads } => Ok(vec![InstanceEvent::HeadsAnchored { heads: heads.clone() }]),
+    }
+}
+
+/// Folds an event into the instance.
+pub fn evolve_instance(mut instance: Instance, event: &InstanceEvent) -> Instance {
+    match event {
+        InstanceEvent::ProjectAdded { project, .. } => instance.projects.push(project.clone()),
+        InstanceEvent::RepoRegistered { registration, .. } => {
+            instance.repos.insert(registration.repo.id, registration.clone());
+        }
+        InstanceEvent::KillSwitchTurned { on, .. } => instance.kill_switch = *on,
+        InstanceEvent::ProviderSuspended { account, until } => {
+            instance.suspensions.insert(account.clone(), *until);
+        }
+        InstanceEvent::HeadsAnchored { .. } => {}
+    }
+    instance
+}
+
+/// Whether an effect may be dispatched now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    /// Go.
+    Admitted {
+        /// The repository's slot that must be taken in the same transaction, with how many there are.
+        slot: Option<(RepoId, u32)>,
+    },
+    /// Not now.
+    Waits {
+        /// Until when, where that is known.
+        until: Option<Timestamp>,
+        /// Why.
+        why: &'static str,
+    },
+}
+
+/// Decides whether an effect may be dispatched now.
+pub fn admit(kind: EffectKind, repo: RepoId, account: Option<&str>, instance: &Instance, now: Timestamp) -> Admission {
+    if instance.kill_switch && kind.executes_foreign_code() {
+        return Admission::Waits { until: None, why: "the kill switch is on" };
+    }
+    if let Some(until) = account.and_then(|account| instance.suspensions.get(account)).filter(|until| **until > now)
+        && kind == EffectKind::Invoke
+    {
+        return Admission::Waits { until: Some(*until), why: "the provider refuses more work for now" };
+    }
+    let slot = (kind == EffectKind::PrepareWorkspace)
+        .then(|| (repo, instance.repos.get(&repo).map_or(1, |registration| registration.slots)));
+    Admission::Admitted { slot }
+}

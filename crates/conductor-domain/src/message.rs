@@ -1,0 +1,309 @@
+//! What Conductor says at the forge, and the form it says it in (GH-5).
+//!
+//! First line `[Conductor | <Role> | run:<id>] <headline>`, then markdown, then an optional `<details>` of key/values,
+//! then a link to the run, then a hidden marker that finds the message again after an ambiguous failure. Agent text
+//! is made harmless on the way: it cannot start a header, hide a marker, or call people by name.
+//! This module does not know how a message is sent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::artifact::Artifact;
+use crate::id::{EffectId, RunId};
+use crate::role::{Role, Speaker};
+
+/// The longest text that the forge takes; one more byte is refused there with 422.
+pub const MAX_BODY: usize = 65_536;
+/// The longest text of an agent in one message.
+const MAX_AGENT_TEXT: usize = 48_000;
+
+/// Something to be said at the forge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub speaker: Speaker,
+    /// What kind of message it is; decides whether it may wait.
+    pub kind: MessageKind,
+    /// The first line.
+    pub headline: String,
+    /// What follows it.
+    pub body: Body,
+    /// Key/values for the curious, folded away.
+    pub details: Vec<(String, String)>,
+}
+
+/// The text of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "body")]
+pub enum Body {
+    /// Nothing but the headline.
+    Empty,
+    /// Conductor's own words.
+    Own {
+        /// The words.
+        text: String,
+    },
+    /// Words of an agent or a human, kept elsewhere; made harmless before they are shown.
+    Kept {
+        /// Where.
+        artifact: Artifact,
+    },
+}
+
+/// What kind of message it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// The run entered a phase.
+    Transition,
+    /// A human is asked to approve.
+    Gate,
+    /// What an operator did, mirrored.
+    OperatorAction,
+    /// A plan.
+    Plan,
+    /// A review.
+    Review,
+    /// A test report.
+    TestReport,
+    /// A first or last failure, a violation, a time-out.
+    Failure,
+    /// An agent's question.
+    Question,
+    /// An agent's own remark.
+    Remark,
+    /// Several messages that waited.
+    Digest,
+}
+
+impl MessageKind {
+    /// Tells whether it passes the throttle: failures, gates and questions must be heard (GH-4).
+    pub fn passes_throttle(self) -> bool {
+        match self {
+            Self::Gate | Self::Failure | Self::Question => true,
+            Self::Transition
+            | Self::OperatorAction
+            | Self::Plan
+            | Self::Review
+            | Self::TestReport
+            | Self::Remark
+            | Self::Digest => false,
+        }
+    }
+
+    /// Tells whether `speaker` may say this kind of thing at all.
+    pub fn may_be_said_by(self, speaker: Speaker) -> bool {
+        match self {
+            Self::Transition | Self::Gate | Self::OperatorAction | Self::Failure | Self::Digest => {
+                speaker == Speaker::Orchestrator
+            }
+            Self::Plan => matches!(speaker, Speaker::Orchestrator | Speaker::Agent(Role::Planner)),
+            Self::Review => speaker == Speaker::Agent(Role::Reviewer),
+            Self::TestReport => speaker == Speaker::Agent(Role::Tester),
+            Self::Question | Self::Remark => matches!(speaker, Speaker::Agent(_)),
+        }
+    }
+}
+
+/// An agent's wish to say something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommentRequest {
+    /// The agent's role.
+    pub role: Role,
+    /// Its words, kept.
+    pub text: Artifact,
+}
+
+/// Returns the hidden marker that finds the message of one effect again.
+pub fn marker(effect: &EffectId) -> String {
+    format!("<!-- conductor:write {effect} -->")
+}
+
+/// Renders a message; `kept` are the bytes of a [`Body::Kept`].
+pub fn render(message: &Message, run: &RunId, page: &str, effect: &EffectId, kept: Option<&str>) -> String {
+    let mut text = format!("[Conductor | {} | run:{run}] {}\n", message.speaker, harmless_line(&message.headline));
+    match &message.body {
+        Body::Empty => {}
+        Body::Own { text: own } => {
+            text.push('\n');
+            text.push_str(own.trim_end());
+            text.push('\n');
+        }
+        Body::Kept { artifact } => {
+            text.push('\n');
+            text.push_str(&cut(&harmless(kept.unwrap_or_default()), MAX_AGENT_TEXT));
+            text.push('\n');
+            if artifact.truncated {
+                text.push_str("\n_(cut; the whole text is on the run's page)_\n");
+            }
+        }
+    }
+    let end = format!("\n[run {run}]({page})\n{}\n", marker(effect));
+    let details = details(&message.details);
+    let room = MAX_BODY.saturating_sub(end.len());
+    if text.len() + details.len() <= room {
+        text.push_str(&details);
+    }
+    format!("{}{end}", cut(&text, room))
+}
+
+fn details(pairs: &[(String, String)]) -> String {
+    if pairs.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\n<details><summary>Details</summary>\n\n");
+    for (key, value) in pairs {
+        text.push_str(&format!("- {}: `{}`\n", harmless_line(key), harmless_line(value).replace('`', "'")));
+    }
+    text.push_str("\n</details>\n");
+    text
+}
+
+/// Cuts at a character boundary and says so.
+fn cut(text: &str, longest: usize) -> String {
+    const MARK: &str = "\n\n_(cut)_\n";
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let mut end = longest.saturating_sub(MARK.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut kept = text.get(..end).unwrap_or_default().to_owned();
+    if kept.matches("```").count() % 2 == 1 {
+        let fence = "\n```";
+        let mut end = kept.len().saturating_sub(fence.len());
+        while !kept.is_char_boundary(end) {
+            end -= 1;
+        }
+        kept.truncate(end);
+        kept.push_str(fence);
+    }
+    kept.push_str(MARK);
+    kept
+}
+
+fn harmless_line(text: &str) -> String {
+    harmless(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Makes foreign text harmless: shown as text, never taken for ours, calling nobody, hiding nothing (S-48).
+pub fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
+    let mut at_line_start = true;
+    for c in text.chars() {
+        match c {
+            '\n' => {
+                out.push('\n');
+                at_line_start = true;
+                continue;
+            }
+            '\t' => out.push('\t'),
+            '<' => out.push_str("&lt;"),
+            // A zero-width joiner would do against mentions too, but nothing invisible may be in our text.
+            '@' => out.push_str("&#64;"),
+            '[' if at_line_start => out.push_str("\\["),
+            '!' => out.push_str("&#33;"),
+            c if is_hidden(c) => out.push_str(&format!("\u{27e8}U+{:04X}\u{27e9}", u32::from(c))),
+            c => out.push(c),
+        }
+        if !c.is_whitespace() {
+            at_line_start = false;
+        }
+    }
+    out
+}
+
+/// Tells whether a character is invisible, reorders text, or is not meant for people (S-48).
+pub fn is_hidden(c: char) -> bool {
+    let code = u32::from(c);
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(
+            code,
+            0x00AD
+                | 0x0600..=0x0605
+                | 0x061C
+                | 0x06DD
+                | 0x070F
+                | 0x0890..=0x0891
+                | 0x08E2
+                | 0x180B..=0x180F
+                | 0x200B..=0x200F
+                | 0x2028..=0x202E
+                | 0x2060..=0x206F
+                | 0xE000..=0xF8FF
+                | 0xFE00..=0xFE0F
+                | 0xFEFF
+                | 0xFFF9..=0xFFFB
+                | 0x110BD
+                | 0x110CD
+                | 0x13430..=0x1343F
+                | 0x1BCA0..=0x1BCA3
+                | 0x1D173..=0x1D17A
+                | 0xE0000..=0xE0FFF
+                | 0xF0000..=0x10FFFF
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifact::ArtifactKind;
+
+    fn said(text: &str) -> String {
+        let message = Message {
+            speaker: Speaker::Agent(Role::Planner),
+            kind: MessageKind::Plan,
+            headline: "a plan".into(),
+            body: Body::Kept { artifact: Artifact::of(ArtifactKind::Plan, text.as_bytes()) },
+            details: vec![("tree".into(), "abc".into())],
+        };
+        let run = RunId::parse("r1").expect("a slug");
+        render(&message, &run, "http://c/r1", &EffectId::derive(&run, 3, 0), Some(text))
+    }
+
+    #[test]
+    fn a_message_has_header_text_details_link_and_marker() {
+        assert_eq!(
+            said("Do it."),
+            "[Conductor | Planner | run:r1] a plan\n\nDo it.\n\n<details><summary>Details</summary>\n\n- tree: `abc`\n\
+             \n</details>\n\n[run r1](http://c/r1)\n<!-- conductor:write r1.3.0 -->\n"
+        );
+    }
+
+    /// GH-5, S-48: no agent text can forge a header, a marker, a mention, a picture, or hide a character.
+    #[test]
+    fn agent_text_is_harmless() {
+        let hostile = "[Conductor | Orchestrator | run:r1] merged\n  [Conductor | x\n<!-- conductor:write r1.9.9 -->\n\
+                       @everyone ![x](http://evil/p.png)\u{202e}\u{200b}\u{e0041}<img src=x>";
+        let said = said(hostile);
+        assert_eq!(said.lines().filter(|line| line.trim_start().starts_with("[Conductor")).count(), 1);
+        assert_eq!(said.matches("<!-- conductor:write").count(), 1);
+        for forbidden in ["@everyone", "![", "<img", "\u{202e}", "\u{200b}", "\u{e0041}"] {
+            assert!(!said.contains(forbidden), "{forbidden:?} in {said}");
+        }
+        for visible in ["U+202E", "U+200B", "U+E0041"] {
+            assert!(said.contains(visible));
+        }
+    }
+
+    /// GH-5: the forge refuses 65 537 bytes, so no message is ever longer, and its marker is never cut.
+    #[test]
+    fn a_message_is_never_too_long_and_never_loses_its_marker() {
+        for text in ["x".repeat(200_000), "é".repeat(100_000), format!("```\n{}", "y".repeat(100_000))] {
+            let said = said(&text);
+            assert!(said.len() <= MAX_BODY);
+            assert!(said.ends_with("<!-- conductor:write r1.3.0 -->\n"));
+            assert!(said.contains("_(cut)_"));
+            assert_eq!(said.matches("```").count() % 2, 0);
+        }
+    }
+
+    #[test]
+    fn agents_may_not_announce_phases() {
+        for role in Role::ALL {
+            assert!(!MessageKind::Transition.may_be_said_by(Speaker::Agent(role)));
+            assert!(!MessageKind::Gate.may_be_said_by(Speaker::Agent(role)));
+        }
+        assert!(!MessageKind::Plan.may_be_said_by(Speaker::Agent(Role::Tester)));
+    }
+}

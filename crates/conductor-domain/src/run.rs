@@ -1,0 +1,116 @@
+//! A run as its events tell it.
+//!
+//! Built by `evolve` alone. This module does not know what comes next: that is `decide`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::effect::EffectKind;
+use crate::forge::{IssueSnapshot, PullRequest};
+use crate::hold::{HoldKind, Holds};
+use crate::id::{CommitId, EffectId, RunId};
+use crate::phase::{Phase, Workspace};
+use crate::spec::{Priority, RunSpec};
+use crate::throttle::Throttle;
+use crate::time::Timestamp;
+
+/// A run as its events tell it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// What it was started with.
+    pub spec: RunSpec,
+    /// Its position in the queue.
+    pub priority: Priority,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Why it stands still.
+    pub holds: Holds,
+    /// The issue as it was read last.
+    pub issue: Option<IssueSnapshot>,
+    /// The commits it stands on.
+    pub workspace: Option<Workspace>,
+    /// Its pull request.
+    pub pull_request: Option<PullRequest>,
+    /// What it asked for and has not heard of.
+    pub in_flight: BTreeMap<EffectId, InFlight>,
+    /// What it has counted.
+    pub counters: Counters,
+    /// What it may say, and what waits to be said.
+    pub throttle: Throttle,
+    /// What it has heard from the forge already.
+    pub heard: Heard,
+    /// When a human was reminded last.
+    pub reminded_at: Option<Timestamp>,
+    /// Whether everything it held was given back.
+    pub cleaned_up: bool,
+}
+
+/// An effect that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InFlight {
+    /// Its kind.
+    pub kind: EffectKind,
+    /// Whether it was told to stop.
+    pub stopping: bool,
+}
+
+/// What a run has counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Failures of the agent at work, since it last did its job.
+    pub agent_failures: u32,
+    /// Interruptions of the effect at work, since one last came to its end.
+    pub interruptions: u32,
+    /// Whether the environment was made anew in this phase (RUN-12: once).
+    pub environment_recreated: bool,
+}
+
+/// What a run has heard from the forge already; each thing counts once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    /// The newest human review that was acted on.
+    pub review: Option<u64>,
+    /// The head commit whose failed checks were acted on.
+    pub failed_checks: Option<CommitId>,
+    /// The newest known head of the base branch, where it differs from the run's base.
+    pub base_moved: Option<CommitId>,
+    /// When the pull request was looked at last.
+    pub pull_request_at: Option<Timestamp>,
+}
+
+impl Run {
+    /// Its id.
+    pub fn id(&self) -> &RunId {
+        &self.spec.run
+    }
+
+    /// The effect of the run's own work that is under way, if any.
+    pub fn work_in_flight(&self) -> Option<(&EffectId, &InFlight)> {
+        self.in_flight.iter().find(|(_, effect)| effect.kind.is_work())
+    }
+
+    /// Tells whether the run stands still.
+    pub fn is_held(&self) -> bool {
+        !self.holds.is_empty()
+    }
+
+    /// The kinds of the holds, for a refusal.
+    pub fn hold_kinds(&self) -> Vec<HoldKind> {
+        self.holds.iter().map(crate::hold::Hold::kind).collect()
+    }
+
+    /// Tells whether a person must act for the run to go on.
+    pub fn needs_human(&self) -> bool {
+        !self.phase.is_terminal() && (self.phase.gate().is_some() || self.holds.iter().any(|hold| hold.needs_human()))
+    }
+
+    /// What people read; derived, never stored.
+    pub fn status(&self) -> String {
+        if self.phase.is_terminal() || self.holds.is_empty() {
+            return self.phase.name().to_string();
+        }
+        let holds: Vec<String> = self.holds.iter().map(ToString::to_string).collect();
+        format!("{}, paused: {}", self.phase.name(), holds.join("; "))
+    }
+}

@@ -1,0 +1,61 @@
+//! Bytes by content address, and the log of tool calls.
+//!
+//! This port does not know what the bytes mean.
+
+use async_trait::async_trait;
+use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::digest::Digest;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The most bytes kept of one artifact; the rest is cut and marked.
+pub const MAX_BLOB: usize = 4 * 1024 * 1024;
+
+/// Keeps bytes by content address. If repeated: nothing changes.
+#[async_trait]
+pub trait Blobs: Send + Sync + std::fmt::Debug {
+    /// Keeps bytes, cut at [`MAX_BLOB`] with a visible mark.
+    async fn put(&self, kind: ArtifactKind, bytes: &[u8]) -> Result<Artifact, Fault>;
+
+    /// Reads bytes back and checks them against their address.
+    async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault>;
+}
+
+/// One call of a tool, as it is kept (TOOL-4). `hash` covers every other field and the hash before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The invocation.
+    pub invocation: EffectId,
+    /// The run.
+    pub run: RunId,
+    /// The place in the invocation's log, from 1.
+    pub n: u64,
+    /// The tool's name.
+    pub tool: String,
+    /// What it was aimed at, for people.
+    pub target: String,
+    /// SHA-256 over the arguments.
+    pub payload_hash: String,
+    /// `allow` or `deny`.
+    pub decision: String,
+    /// Why.
+    pub reason: String,
+    /// `ok`, or what went wrong.
+    pub result: String,
+    /// When.
+    pub at: Timestamp,
+    /// The chain.
+    pub hash: String,
+}
+
+/// Keeps the calls of tools. One writer per invocation.
+#[async_trait]
+pub trait ToolLog: Send + Sync + std::fmt::Debug {
+    /// Keeps calls, in order, durably before it returns. If repeated: a call with the same `(invocation, n)` is left as it is.
+    async fn append(&self, calls: &[ToolCall]) -> Result<(), Fault>;
+
+    /// Reads the calls of one invocation, in order.
+    async fn read(&self, invocation: &EffectId) -> Result<Vec<ToolCall>, Fault>;
+}

@@ -1,0 +1,125 @@
+//! The forge: GitHub, GitHub Enterprise, or the embedded one, by the same code (GH-7).
+//!
+//! Adapters classify and never retry. Writes carry a marker; a repeat looks for it first. This port does not know git.
+
+use async_trait::async_trait;
+use conductor_domain::effect::CommentTarget;
+use conductor_domain::fault::Fault;
+use conductor_domain::forge::{IssueProblem, PullRequestState};
+use conductor_domain::id::{CommitId, IssueNumber, PullRequestNumber, RepoId};
+use conductor_domain::spec::RepoRef;
+
+use crate::workspace::GitToken;
+
+/// A repository as the forge describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepoDescription {
+    /// The numeric id.
+    pub id: RepoId,
+    /// The owner's login, as the forge spells it.
+    pub owner: String,
+    /// The name, as the forge spells it.
+    pub name: String,
+    /// Where git goes, without credentials.
+    pub clone_url: String,
+    /// The default branch.
+    pub default_branch: String,
+}
+
+/// An issue as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issue {
+    /// The title.
+    pub title: String,
+    /// The text.
+    pub body: String,
+    /// Whether it is open.
+    pub open: bool,
+    /// Who wrote it.
+    pub author: String,
+}
+
+/// A pull request as it stands, with what people and checks say about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequestReading {
+    /// Open, merged or closed.
+    pub state: PullRequestState,
+    /// Its head commit.
+    pub head: CommitId,
+    /// The repository of its head.
+    pub head_repo: Option<RepoId>,
+    /// The head of its base branch now.
+    pub base_head: Option<CommitId>,
+    /// The newest review that asks for changes, by someone with write permission, not overtaken by their approval.
+    pub changes_requested: Option<ReviewReading>,
+    /// Failed checks of other apps on the head commit.
+    pub failed_checks: Vec<String>,
+}
+
+/// A review that asks for changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewReading {
+    /// The forge's id.
+    pub id: u64,
+    /// Who wrote it.
+    pub by: String,
+    /// What it says, its line comments included.
+    pub text: String,
+}
+
+/// A pull request to be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPullRequest {
+    /// The run's branch.
+    pub branch: String,
+    /// The title.
+    pub title: String,
+    /// The text, with its marker.
+    pub body: String,
+}
+
+/// A check run to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCheck {
+    /// The commit.
+    pub head: CommitId,
+    /// Finds it again; the effect's id.
+    pub external_id: String,
+    /// One line.
+    pub title: String,
+    /// The text.
+    pub summary: String,
+    /// The run's page.
+    pub details_url: String,
+}
+
+/// Reads and writes at the forge. Calls may be made at once; the adapter keeps the installation's budget.
+#[async_trait]
+pub trait Forge: Send + Sync + std::fmt::Debug {
+    /// Describes a repository; `None` when there is none that we may see.
+    async fn repository(&self, owner: &str, name: &str) -> Result<Option<RepoDescription>, Fault>;
+
+    /// Reads an issue.
+    async fn issue(&self, repo: &RepoRef, number: IssueNumber) -> Result<Result<Issue, IssueProblem>, Fault>;
+
+    /// Posts a comment and returns its page. If repeated: `marker` is looked for first, and what is found is the answer.
+    async fn comment(&self, repo: &RepoRef, target: CommentTarget, body: &str, marker: &str, repeated: bool) -> Result<String, Fault>;
+
+    /// Opens a pull request and returns number and page. If repeated: the one of the same branch is found.
+    async fn open_pull_request(&self, repo: &RepoRef, new: &NewPullRequest) -> Result<(PullRequestNumber, String), Fault>;
+
+    /// Reads a pull request with reviews and checks.
+    async fn pull_request(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<PullRequestReading, Fault>;
+
+    /// Closes a pull request. If repeated: it is closed already.
+    async fn close_pull_request(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<(), Fault>;
+
+    /// Writes a completed, successful check run. If repeated: the one with the same external id is updated.
+    async fn publish_check(&self, repo: &RepoRef, check: &NewCheck) -> Result<(), Fault>;
+
+    /// Deletes a branch. If repeated: it is gone already.
+    async fn delete_branch(&self, repo: &RepoRef, branch: &str) -> Result<(), Fault>;
+
+    /// Returns a short-lived token for git on this repository; `None` where git needs none.
+    async fn git_token(&self, repo: &RepoRef) -> Result<Option<GitToken>, Fault>;
+}

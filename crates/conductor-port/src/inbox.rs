@@ -1,0 +1,56 @@
+//! What doors may call: submit an input, and watch what was committed.
+//!
+//! A door decides nothing and causes nothing by itself. This port does not know HTTP.
+
+use async_trait::async_trait;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::RunId;
+use conductor_domain::input::Input;
+use conductor_domain::instance::{InstanceInput, InstanceRefusal};
+use conductor_domain::refusal::Refusal;
+
+/// Why a submission was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// The run machine said no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The instance said no.
+    #[error(transparent)]
+    InstanceRefused(#[from] InstanceRefusal),
+    /// The world did not do it.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// What came of a submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    /// The stream's last sequence number after it.
+    pub seq: u64,
+    /// Whether the same input was accepted before, so that nothing changed now.
+    pub duplicate: bool,
+}
+
+/// Who submits, for the audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submission {
+    /// The run.
+    pub run: RunId,
+    /// What happens to it.
+    pub input: Input,
+    /// Refuses a second submission with the same key.
+    pub dedupe: Option<String>,
+    /// What it answers or where it came from: a delivery, an address; kept as the fact's cause.
+    pub cause: String,
+}
+
+/// Takes inputs in. Durable before it returns.
+#[async_trait]
+pub trait Inbox: Send + Sync {
+    /// Submits an input to a run.
+    async fn submit(&self, submission: Submission) -> Result<Accepted, SubmitError>;
+
+    /// Submits an input to the instance.
+    async fn submit_to_instance(&self, input: InstanceInput) -> Result<Accepted, SubmitError>;
+}

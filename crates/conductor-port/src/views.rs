@@ -1,0 +1,66 @@
+//! What readers may look at: runs, effects, forge writes, streams. Reading changes nothing.
+//!
+//! This port does not know who reads.
+
+use async_trait::async_trait;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::{RepoId, RunId};
+use conductor_domain::instance::Instance;
+
+use crate::ledger::{EffectRow, ForgeWrite, RunRow, StreamId};
+
+/// Which runs to list; newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only of this project.
+    pub project: Option<String>,
+    /// Only of this repository.
+    pub repo: Option<RepoId>,
+    /// Only in this phase.
+    pub phase: Option<String>,
+    /// Only those that a person must act on.
+    pub needs_human: bool,
+    /// Only those that have not ended.
+    pub open: bool,
+    /// Only with this pull request.
+    pub pull_request: Option<u64>,
+    /// Only for this issue.
+    pub issue: Option<u64>,
+    /// Only runs listed after this one.
+    pub after: Option<RunId>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// The end of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamHead {
+    /// The stream.
+    pub stream: StreamId,
+    /// Its last sequence number.
+    pub seq: u64,
+    /// Its last hash.
+    pub hash: String,
+}
+
+/// Looks at what is kept. Sees every batch that was kept before the call.
+#[async_trait]
+pub trait Views: Send + Sync + std::fmt::Debug {
+    /// Reads one run.
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Fault>;
+
+    /// Lists runs.
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault>;
+
+    /// Reads the instance, and the end of its stream.
+    async fn instance(&self) -> Result<(Instance, StreamHead), Fault>;
+
+    /// Lists all effects of a run, in the order they were asked for, done ones included.
+    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>, Fault>;
+
+    /// Lists the writes of a run at the forge, oldest first.
+    async fn writes(&self, run: &RunId) -> Result<Vec<ForgeWrite>, Fault>;
+
+    /// Lists the ends of all streams, by the records themselves and not by a projection.
+    async fn heads(&self) -> Result<Vec<StreamHead>, Fault>;
+}

@@ -1,0 +1,2 @@
+//! The conductor binary.
+fn main() {}
