@@ -58,7 +58,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "tidy",
-        about: "check the house rules with file:line; --update refreshes docs/requirements.txt",
+        about: "check the house rules with file:line; --update rewrites the lists in docs/",
         run: tidy::run,
     },
     Command {

@@ -8,6 +8,7 @@ mod source;
 mod shape;
 mod words;
 mod places;
+mod walls;
 mod pages;
 mod requirements;
 
@@ -55,8 +56,11 @@ const RULES: &[Rule] = &[
     places::git_calls,
     places::registry_hosts,
     places::machine_paths,
+    walls::domain_has_all_walls,
+    walls::domain_has_no_doors,
     pages::error_codes,
-    pages::indexes,
+    pages::error_list_is_fresh,
+    pages::decisions_are_listed,
     requirements::list_is_fresh,
 ];
 
@@ -64,7 +68,10 @@ const RULES: &[Rule] = &[
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments {
         [] => {}
-        [update] if update == "--update" => requirements::update()?,
+        [update] if update == "--update" => {
+            requirements::update()?;
+            pages::update(&source::all()?)?;
+        }
         _ => bail!("tidy takes no argument but --update"),
     }
     check()?;

@@ -1,15 +1,22 @@
-//! Rules about pages: every error code has one, every page has a code, every index lists its directory.
+//! Rules about pages: every error code has one, every page has a code, and both lists of pages are complete.
 //!
-//! It does not know what a page says.
+//! It does not know what a page says beyond its first line.
 
 use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Context, Result};
 
 use super::Finding;
 use super::source::Source;
+use crate::workspace;
 
 const ERRORS: &str = "docs/error/";
-const INDEXED: &[&str] = &[ERRORS, "docs/adr/"];
-const INDEX: &str = "README.md";
+const ERROR_LIST: &str = "docs/error/README.md";
+const DECISIONS: &str = "docs/adr/";
+const DECISION_LIST: &str = "docs/adr/README.md";
+/// What stands below this line of the error list is made, not written.
+const MARK: &str = "<!-- list: made by `cargo xtask tidy --update` -->\n";
 
 /// What a person can act on has a code, and each code a page.
 pub(super) fn error_codes(sources: &[Source]) -> Vec<Finding> {
@@ -24,10 +31,7 @@ pub(super) fn error_codes(sources: &[Source]) -> Vec<Finding> {
             }
         }
     }
-    let pages: BTreeMap<&str, &Source> = sources
-        .iter()
-        .filter_map(|source| Some((page_code(&source.path)?, source)))
-        .collect();
+    let pages: BTreeMap<&str, &Source> = error_pages(sources).collect();
     let without_page =
         used.iter()
             .filter(|(code, _)| !pages.contains_key(*code))
@@ -41,31 +45,62 @@ pub(super) fn error_codes(sources: &[Source]) -> Vec<Finding> {
     without_page.chain(without_code).collect()
 }
 
-/// A page that its directory's index does not link is a page that nobody finds.
-pub(super) fn indexes(sources: &[Source]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for dir in INDEXED {
-        let index = format!("{dir}{INDEX}");
-        let text = sources
-            .iter()
-            .find(|source| source.path == index)
-            .map_or("", |source| source.text.as_str());
-        for source in sources {
-            let Some(name) = source.path.strip_prefix(dir).filter(|name| *name != INDEX) else {
-                continue;
-            };
-            if !text.contains(&format!("({name})")) {
-                findings.push(Finding::new(source, 1, format!("{index} does not link ({name})")));
-            }
-        }
-    }
-    findings
+/// The list of error pages is what the pages' first lines give.
+pub(super) fn error_list_is_fresh(sources: &[Source]) -> Vec<Finding> {
+    let list = sources.iter().find(|source| source.path == ERROR_LIST);
+    list.filter(|list| list.text != with_list(&list.text, sources))
+        .map(|list| Finding::new(list, 1, "is stale; run `cargo xtask tidy --update`"))
+        .into_iter()
+        .collect()
 }
 
-fn page_code(path: &str) -> Option<&str> {
-    path.strip_prefix(ERRORS)?
-        .strip_suffix(".md")
-        .filter(|name| *name != "README")
+/// A record that the list does not link is one that nobody finds; its order is a person's choice.
+pub(super) fn decisions_are_listed(sources: &[Source]) -> Vec<Finding> {
+    let list = sources
+        .iter()
+        .find(|source| source.path == DECISION_LIST)
+        .map_or("", |list| list.text.as_str());
+    sources
+        .iter()
+        .filter(|source| source.path != DECISION_LIST)
+        .filter_map(|source| Some((source, source.path.strip_prefix(DECISIONS)?)))
+        .filter(|(_, name)| !list.contains(&format!("({name})")))
+        .map(|(source, name)| Finding::new(source, 1, format!("{DECISION_LIST} does not link ({name})")))
+        .collect()
+}
+
+/// Rewrites the list of error pages.
+pub(super) fn update(sources: &[Source]) -> Result<()> {
+    let Some(list) = sources.iter().find(|source| source.path == ERROR_LIST) else {
+        return Ok(());
+    };
+    fs::write(workspace::root().join(ERROR_LIST), with_list(&list.text, sources))
+        .with_context(|| format!("could not write {ERROR_LIST}"))
+}
+
+fn with_list(text: &str, sources: &[Source]) -> String {
+    let written = text.split_once(MARK).map_or(text, |(written, _)| written);
+    let lines = error_pages(sources).map(|(code, page)| {
+        let title = page
+            .text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("# ");
+        let title = title
+            .strip_prefix(code)
+            .unwrap_or(title)
+            .trim_start_matches([':', ' ']);
+        format!("- [{code}]({code}.md): {title}\n")
+    });
+    format!("{written}{MARK}\n{}", lines.collect::<String>())
+}
+
+fn error_pages(sources: &[Source]) -> impl Iterator<Item = (&str, &Source)> {
+    sources
+        .iter()
+        .filter(|source| source.path != ERROR_LIST)
+        .filter_map(|source| Some((source.path.strip_prefix(ERRORS)?.strip_suffix(".md")?, source)))
 }
 
 /// Finds every `CDRnnnn` in a line.
@@ -119,19 +154,27 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_its_index_does_not_link_is_found() {
+    fn the_error_list_is_made_from_the_pages_and_found_when_stale() {
+        let page = ("docs/error/CDR0001.md", "# CDR0001: no such run\n\nMore.\n");
+        let stale = format!("# Codes\n\n{MARK}\n- old\n");
+        let fresh = format!("# Codes\n\n{MARK}\n- [CDR0001](CDR0001.md): no such run\n");
+        let found = ["docs/error/README.md:1: is stale; run `cargo xtask tidy --update`"];
+        assert_eq!(shown(error_list_is_fresh, &[page, (ERROR_LIST, &stale)]), found);
+        assert_eq!(shown(error_list_is_fresh, &[page, (ERROR_LIST, &fresh)]), [""; 0]);
+        assert_eq!(
+            with_list(&stale, &from_texts(&[page, (ERROR_LIST, &stale)])),
+            fresh
+        );
+    }
+
+    #[test]
+    fn a_decision_that_the_list_does_not_link_is_found() {
         let texts = [
             ("docs/adr/README.md", "- [One](0001-one.md)\n"),
             ("docs/adr/0001-one.md", ""),
             ("docs/adr/0002-two.md", ""),
-            ("docs/error/CDR0001.md", ""),
         ];
-        assert_eq!(
-            shown(indexes, &texts),
-            [
-                "docs/error/CDR0001.md:1: docs/error/README.md does not link (CDR0001.md)",
-                "docs/adr/0002-two.md:1: docs/adr/README.md does not link (0002-two.md)",
-            ]
-        );
+        let found = ["docs/adr/0002-two.md:1: docs/adr/README.md does not link (0002-two.md)"];
+        assert_eq!(shown(decisions_are_listed, &texts), found);
     }
 }
