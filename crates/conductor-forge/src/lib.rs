@@ -30,6 +30,6 @@ mod human;
 pub use fault::{Fault, Faults, Injection, When};
 pub use forge::{Forge, Options, Webhook};
 pub use hook::Delivery;
-pub use human::Human;
+pub use human::{Edit, Human, MergeMethod};
 pub use moment::Moment;
 pub use refusal::Refusal;

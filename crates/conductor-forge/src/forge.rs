@@ -1,0 +1,473 @@
+//! Starts and stops a forge, and lets the owner of the process arrange and inspect it.
+//!
+//! What people do at the site is in [`Human`]; how the site answers programs is elsewhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::act::check::{self, CheckEdit};
+use crate::act::{pull, push};
+use crate::auth::{self, Rates};
+use crate::fault::Faults;
+use crate::hook::{self, Delivery, Hooks};
+use crate::human::Human;
+use crate::key::AppKey;
+use crate::refusal::Refusal;
+use crate::server;
+use crate::site::Site;
+use crate::state::{
+    AccountKind, App, CheckApp, CheckRun, CheckStatus, Comment, Conclusion, Holder, Hook, Installation,
+    Issue, Level, Permissions, Pull, Repo, Role, Scope, State, User,
+};
+use crate::view::Root;
+
+/// How long shutdown waits for requests that are being handled.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How a forge is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where records, repositories and the App key are kept; used again, it continues where it stopped.
+    pub data_dir: PathBuf,
+    /// A loopback address; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The App's RSA key as PEM; generated and kept in the data directory when absent.
+    pub app_key_pem: Option<String>,
+    pub webhook: Option<Webhook>,
+    /// Requests per hour and identity.
+    pub hourly_limit: u32,
+    /// Mints installation tokens in the long form with dots that GitHub has begun to hand out.
+    pub stateless_tokens: bool,
+}
+
+impl Options {
+    pub fn in_dir(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            app_key_pem: None,
+            webhook: None,
+            hourly_limit: 5000,
+            stateless_tokens: false,
+        }
+    }
+}
+
+/// Where the App's deliveries go, and the secret that signs them.
+#[derive(Clone)]
+pub struct Webhook {
+    pub url: String,
+    pub secret: String,
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A running forge. Dropping it stops it at once; [`Forge::shutdown`] lets requests under way finish.
+pub struct Forge {
+    site: Arc<Site>,
+    address: SocketAddr,
+    stop: CancellationToken,
+    server: JoinHandle<()>,
+    sender: JoinHandle<()>,
+}
+
+impl fmt::Debug for Forge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forge")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Forge {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.server.abort();
+        self.sender.abort();
+    }
+}
+
+impl Forge {
+    pub async fn start(options: Options) -> Result<Self, Refusal> {
+        let broken = |what: &str, error: std::io::Error| Refusal::Broken(format!("cannot {what}: {error}"));
+        if !options.listen.ip().is_loopback() {
+            return Err(Refusal::Forbidden(format!(
+                "the forge listens on loopback only, not {}",
+                options.listen
+            )));
+        }
+        let dir = &options.data_dir;
+        fs::create_dir_all(dir.join("repos")).map_err(|error| broken("create the data directory", error))?;
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
+            .map_err(|error| broken("protect the data directory", error))?;
+        let key = match &options.app_key_pem {
+            Some(pem) => AppKey::from_pem(pem)?,
+            None => AppKey::kept_in(dir)?,
+        };
+        let (hooks, queue) = Hooks::open(&dir.join("deliveries"))?;
+        let rates = Rates::new(options.hourly_limit);
+        let site = Arc::new(Site::open(dir, key, hooks, rates, options.stateless_tokens)?);
+        let listener = TcpListener::bind(options.listen)
+            .await
+            .map_err(|error| broken("listen on loopback", error))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| broken("read the own address", error))?;
+        site.settle_root(Root::new(&format!("http://{address}")));
+        site.change(|change| {
+            found_app(&mut change.state);
+            if let Some(Webhook { url, secret }) = options.webhook {
+                change.state.hook = Some(Hook { url, secret });
+            }
+            Ok(())
+        })?;
+        for repo in site.look(|state| state.repos.keys().copied().collect::<Vec<_>>()) {
+            push::notice(&site, repo, "ghost").await?;
+        }
+        let stop = CancellationToken::new();
+        let server = tokio::spawn(server::serve(Arc::clone(&site), listener, stop.clone()));
+        let sender = tokio::spawn(hook::send_all(Arc::clone(&site), queue));
+        Ok(Self {
+            site,
+            address,
+            stop,
+            server,
+            sender,
+        })
+    }
+
+    /// Stops accepting, lets requests under way finish, and closes what is still open after a while.
+    pub async fn shutdown(mut self) {
+        self.stop.cancel();
+        let _ = (&mut self.server).await;
+        self.site.tasks.close();
+        let _ = tokio::time::timeout(PATIENCE, self.site.tasks.wait()).await;
+    }
+
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn clone_url(&self, repo: &str) -> String {
+        format!("{}/{repo}.git", self.base_url())
+    }
+
+    pub fn app_id(&self) -> u64 {
+        self.site.look(|state| state.app.id)
+    }
+
+    pub fn app_key_pem(&self) -> &str {
+        self.site.key.private_pem()
+    }
+
+    pub fn bot_login(&self) -> String {
+        self.site.look(|state| state.app.bot_login())
+    }
+
+    pub fn faults(&self) -> &Faults {
+        &self.site.faults
+    }
+
+    /// Lets the site's clock run ahead (or behind, if negative) of the machine's.
+    pub fn shift_clock(&self, seconds: i64) {
+        self.site.clock.shift(seconds);
+    }
+
+    pub fn set_webhook(&self, webhook: Option<Webhook>) -> Result<(), Refusal> {
+        self.site.change(|change| {
+            change.state.hook = webhook.map(|Webhook { url, secret }| Hook { url, secret });
+            Ok(())
+        })
+    }
+
+    /// All deliveries, newest first.
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        self.site.hooks.list()
+    }
+
+    /// Waits until every delivery has had its attempt.
+    pub async fn deliveries_settled(&self) {
+        self.site.hooks.settled().await;
+    }
+
+    pub fn redeliver(&self, id: u64) -> Result<(), Refusal> {
+        self.site.hooks.redeliver(id, self.site.clock.now())
+    }
+
+    /// Makes a repository from a git repository or a plain directory, with the App installed on its owner.
+    pub async fn import_repository(&self, owner: &str, name: &str, from: &Path) -> Result<u64, Refusal> {
+        check_name(owner)?;
+        check_name(name)?;
+        if self.site.look(|state| state.repo_named(owner, name).is_some()) {
+            return Err(Refusal::custom(
+                "Repository",
+                "name",
+                "name already exists on this account",
+            ));
+        }
+        let id = self.site.change(|change| Ok(change.state.mint_id()))?;
+        let dir = self.site.repo_dir(id);
+        let _ = fs::remove_dir_all(&dir);
+        self.site
+            .git
+            .import(from, &dir, &pull::identity(&None, owner))
+            .await?;
+        let default_branch = self.site.git.default_branch(&dir).await?;
+        let heads = self.site.git.heads(&dir).await?;
+        self.site.change(|change| {
+            let now = change.now;
+            found_user(&mut change.state, owner, AccountKind::Organization);
+            if change.state.installation_of(owner).is_none() {
+                let installation = change.state.mint_id();
+                let record = Installation {
+                    id: installation,
+                    account: owner.to_owned(),
+                    permissions: usual_permissions(),
+                    created_at: now,
+                };
+                change.state.installations.insert(installation, record);
+            }
+            let repo = Repo {
+                id,
+                owner: owner.to_owned(),
+                name: name.to_owned(),
+                former_names: Vec::new(),
+                default_branch,
+                created_at: now,
+                roles: BTreeMap::new(),
+                protected_branches: std::collections::BTreeSet::new(),
+                heads,
+                last_number: 0,
+                issues: BTreeMap::new(),
+                comments: BTreeMap::new(),
+                pulls: BTreeMap::new(),
+                reviews: BTreeMap::new(),
+                review_comments: BTreeMap::new(),
+                check_suites: BTreeMap::new(),
+                check_runs: BTreeMap::new(),
+            };
+            change.state.repos.insert(id, repo);
+            Ok(id)
+        })
+    }
+
+    /// Renames a repository; its old name answers 301 from then on.
+    pub fn rename_repository(&self, repo: &str, new_name: &str) -> Result<(), Refusal> {
+        check_name(new_name)?;
+        let id = self.repository(repo)?.id;
+        self.site.change(|change| {
+            let record = change.repo_mut(id)?;
+            let old = std::mem::replace(&mut record.name, new_name.to_owned());
+            record.former_names.push((record.owner.clone(), old));
+            Ok(())
+        })
+    }
+
+    /// Refuses pushes to a branch, by a hook of the bare repository; merging still moves it.
+    pub fn protect_branch(&self, repo: &str, branch: &str) -> Result<(), Refusal> {
+        let id = self.repository(repo)?.id;
+        let broken = |error: std::io::Error| Refusal::Broken(format!("cannot protect {branch}: {error}"));
+        let protected = self.site.change(|change| {
+            let record = change.repo_mut(id)?;
+            record.protected_branches.insert(branch.to_owned());
+            Ok(record.protected_branches.clone())
+        })?;
+        let hooks = self.site.repo_dir(id).join("hooks");
+        fs::create_dir_all(&hooks).map_err(broken)?;
+        let list: String = protected
+            .iter()
+            .map(|branch| format!("refs/heads/{branch}\n"))
+            .collect();
+        fs::write(hooks.join("protected"), list).map_err(broken)?;
+        fs::write(hooks.join("update"), PROTECTION_HOOK).map_err(broken)?;
+        fs::set_permissions(hooks.join("update"), fs::Permissions::from_mode(0o755)).map_err(broken)
+    }
+
+    /// Makes a person known; repeated, it is the same person.
+    pub fn create_user(&self, login: &str) -> Result<Human, Refusal> {
+        check_name(login)?;
+        self.site.change(|change| {
+            found_user(&mut change.state, login, AccountKind::User);
+            Ok(())
+        })?;
+        Ok(Human::new(Arc::clone(&self.site), login))
+    }
+
+    pub fn grant(&self, repo: &str, login: &str, role: Role) -> Result<(), Refusal> {
+        let id = self.repository(repo)?.id;
+        self.site.change(|change| {
+            change.repo_mut(id)?.roles.insert(login.to_owned(), role);
+            Ok(())
+        })
+    }
+
+    /// A token with which a person's own programs may call the REST interface and push.
+    pub fn personal_token(&self, login: &str) -> Result<String, Refusal> {
+        auth::mint(
+            &self.site,
+            Holder::Person {
+                login: login.to_owned(),
+            },
+        )
+        .map(|(text, _)| text)
+    }
+
+    pub fn installation_id(&self, owner: &str) -> Option<u64> {
+        self.site
+            .look(|state| state.installation_of(owner).map(|installation| installation.id))
+    }
+
+    /// Narrows or widens what the App may do on an account.
+    pub fn set_permissions(&self, owner: &str, permissions: Permissions) -> Result<(), Refusal> {
+        let id = self.installation_id(owner).ok_or_else(Refusal::not_found)?;
+        self.site.change(|change| {
+            let installation = change
+                .state
+                .installations
+                .get_mut(&id)
+                .ok_or_else(Refusal::not_found)?;
+            installation.permissions = permissions;
+            Ok(())
+        })
+    }
+
+    /// Lets a check of another App (a CI) report on a commit; its suite completes with it.
+    pub fn report_check(
+        &self,
+        repo: &str,
+        sha: &str,
+        app_slug: &str,
+        name: &str,
+        conclusion: Conclusion,
+    ) -> Result<CheckRun, Refusal> {
+        let id = self.repository(repo)?.id;
+        let edit = CheckEdit {
+            name: Some(name.to_owned()),
+            status: Some(CheckStatus::Completed),
+            conclusion: Some(conclusion),
+            ..CheckEdit::default()
+        };
+        let app = CheckApp::Other {
+            slug: app_slug.to_owned(),
+        };
+        self.site
+            .change(|change| check::create(change, id, &app, &format!("{app_slug}[bot]"), sha, edit))
+    }
+
+    pub fn repository(&self, repo: &str) -> Result<Repo, Refusal> {
+        let (owner, name) = repo.split_once('/').ok_or_else(Refusal::not_found)?;
+        self.site
+            .look(|state| state.repo_named(owner, name).cloned())
+            .ok_or_else(Refusal::not_found)
+    }
+
+    pub fn issue(&self, repo: &str, number: u64) -> Result<Issue, Refusal> {
+        self.repository(repo)?
+            .issues
+            .remove(&number)
+            .ok_or_else(Refusal::not_found)
+    }
+
+    /// The comments on an issue or pull request, oldest first.
+    pub fn comments(&self, repo: &str, number: u64) -> Result<Vec<Comment>, Refusal> {
+        let comments = self.repository(repo)?.comments.into_values();
+        Ok(comments.filter(|comment| comment.issue == number).collect())
+    }
+
+    pub fn pulls(&self, repo: &str) -> Result<Vec<Pull>, Refusal> {
+        Ok(self.repository(repo)?.pulls.into_values().collect())
+    }
+
+    pub fn check_runs(&self, repo: &str) -> Result<Vec<CheckRun>, Refusal> {
+        Ok(self.repository(repo)?.check_runs.into_values().collect())
+    }
+
+    /// The commit that a branch points to.
+    pub fn branch(&self, repo: &str, branch: &str) -> Result<Option<String>, Refusal> {
+        Ok(self.repository(repo)?.heads.remove(branch))
+    }
+}
+
+/// Runs inside the bare repository while a push is received; its words reach the person who pushed.
+const PROTECTION_HOOK: &str = "#!/bin/sh
+while IFS= read -r ref; do
+  if [ \"$1\" = \"$ref\" ]; then
+    echo \"error: GH006: Protected branch update failed for $1.\" >&2
+    exit 1
+  fi
+done < hooks/protected
+exit 0
+";
+
+fn usual_permissions() -> Permissions {
+    Permissions::from([
+        (Scope::Checks, Level::Write),
+        (Scope::Contents, Level::Write),
+        (Scope::Issues, Level::Write),
+        (Scope::Metadata, Level::Read),
+        (Scope::PullRequests, Level::Write),
+        (Scope::Statuses, Level::Read),
+    ])
+}
+
+fn found_app(state: &mut State) {
+    if state.app.id == 0 {
+        let id = state.mint_id();
+        state.app = App {
+            id,
+            slug: "conductor".into(),
+            name: "Conductor".into(),
+        };
+        let bot = state.app.bot_login();
+        found_user(state, &bot, AccountKind::Bot);
+    }
+}
+
+fn found_user(state: &mut State, login: &str, kind: AccountKind) {
+    if !state.users.contains_key(login) {
+        let id = state.mint_id();
+        state.users.insert(
+            login.to_owned(),
+            User {
+                id,
+                login: login.to_owned(),
+                kind,
+            },
+        );
+    }
+}
+
+/// Names become parts of URLs and of git identities.
+fn check_name(name: &str) -> Result<(), Refusal> {
+    let sound = !name.is_empty()
+        && name.len() <= 100
+        && !name.starts_with('.')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if sound {
+        Ok(())
+    } else {
+        Err(Refusal::invalid(
+            "Name",
+            "name",
+            format!("{name:?} is not a name"),
+        ))
+    }
+}
