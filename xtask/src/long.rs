@@ -58,8 +58,7 @@ fn mutants() -> Result<()> {
     }
     let out = workspace::target().join("long");
     fs::create_dir_all(&out).with_context(|| format!("could not make {}", out.display()))?;
-    // cargo-mutants ends with 2 when mutants survive; the bar below decides, not its exit code.
-    process::status(
+    let status = process::status(
         process::command(&program)
             .args([
                 "mutants",
@@ -72,6 +71,11 @@ fn mutants() -> Result<()> {
             ])
             .arg(&out),
     )?;
+    // 2: some survived, 3: some hung. The bar below judges those; anything else left no account to read.
+    ensure!(
+        matches!(status.code(), Some(0 | 2 | 3)),
+        "cargo-mutants ended with {status}"
+    );
     let outcome = read(&out.join("mutants.out/outcomes.json"))?;
     println!("{outcome}");
     ensure!(outcome.total() > 0, "cargo-mutants tried nothing");

@@ -54,7 +54,11 @@ impl fmt::Display for Stages {
             write!(f, "  {name:<10} {:>7.1} s", took.as_secs_f64())?;
             match error {
                 None => writeln!(f, "  ok")?,
-                Some(error) => writeln!(f, "  FAILED: {error}")?,
+                Some(error) => writeln!(
+                    f,
+                    "  FAILED: {}",
+                    error.to_string().lines().next().unwrap_or_default()
+                )?,
             }
         }
         writeln!(f, "  {:<10} {:>7.1} s", "total", total.as_secs_f64())
@@ -69,14 +73,14 @@ mod tests {
     fn a_failed_stage_is_remembered_and_the_next_one_still_runs() {
         let mut stages = Stages::default();
         let mut second_ran = false;
-        stages.run("first", || anyhow::bail!("no such luck"));
+        stages.run("first", || anyhow::bail!("no such luck\nhint: try again"));
         stages.run("second", || {
             second_ran = true;
             Ok(())
         });
         let account = stages.to_string();
         assert!(second_ran && !stages.all_passed());
-        assert!(account.contains("FAILED: no such luck"), "{account}");
+        assert!(account.contains("FAILED: no such luck\n  second"), "{account}");
         assert!(
             account
                 .lines()

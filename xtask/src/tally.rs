@@ -50,9 +50,9 @@ impl Tally {
         Some(tally)
     }
 
-    /// Says how many tests really ran.
-    pub(crate) fn ran(&self) -> u64 {
-        self.passed + self.failed
+    /// Says whether tests ran and none failed. Zero tests are no success.
+    pub(crate) fn is_green(&self) -> bool {
+        self.failed == 0 && self.passed > 0
     }
 }
 
