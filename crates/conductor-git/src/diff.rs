@@ -1,0 +1,166 @@
+//! Compares two commits by their objects, and marks what needs a human (S-10, S-11).
+//!
+//! The comparison is `diff-tree --raw`: modes, ids and path bytes of every change, without renames, attributes or
+//! text conversion, so nothing in the repository can hide a change from it. Its digest is what approvals are bound
+//! to. This module does not know what a policy makes of a mark.
+
+use conductor_domain::digest::Digest;
+use conductor_domain::id::CommitId;
+
+use crate::call::Git;
+use crate::error::Error;
+use crate::object::ObjectId;
+use crate::run_repo::RunRepo;
+
+mod blobs;
+mod mark;
+mod render;
+
+pub(crate) use blobs::Blobs;
+pub use mark::Mark;
+pub(crate) use render::shown_path;
+
+/// The kinds of entry that a tree can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A regular file that may be run.
+    Executable,
+    /// A symbolic link.
+    Symlink,
+    /// A link to a commit of another repository.
+    Gitlink,
+}
+
+/// One side of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its blob, or the commit of a gitlink.
+    pub id: ObjectId,
+    /// Its length; `None` for a gitlink.
+    pub size: Option<u64>,
+    /// Whether it holds a NUL byte near its start; files too large to be read count as binary.
+    pub is_binary: bool,
+}
+
+/// One changed path; at least one side is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The exact bytes of the path.
+    pub path: Vec<u8>,
+    /// What was there.
+    pub old: Option<Entry>,
+    /// What is there now.
+    pub new: Option<Entry>,
+    /// What needs a human.
+    pub marks: Vec<Mark>,
+}
+
+/// The difference between two commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diff {
+    /// Over the raw comparison: paths, modes and ids of both sides.
+    pub digest: Digest,
+    /// Every changed path, in git's order.
+    pub changes: Vec<Change>,
+    /// The difference as text, for people only.
+    pub rendered: String,
+}
+
+/// Compares the trees of two commits of the run.
+pub(crate) async fn diff(git: &Git, repo: &RunRepo, from: &CommitId, to: &CommitId) -> Result<Diff, Error> {
+    repo.require(git, from).await?;
+    repo.require(git, to).await?;
+    let raw = repo
+        .call(git, "diff-tree")
+        .args([
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            "--no-abbrev",
+            "--no-commit-id",
+        ])
+        .args([
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules=none",
+            from.as_str(),
+            to.as_str(),
+        ])
+        .bytes()
+        .await?;
+    let digest = Digest::of(&raw);
+    let mut changes = parse(&raw)?;
+    let blobs = Blobs::read(git, repo, &changes).await?;
+    for change in &mut changes {
+        for entry in [&mut change.old, &mut change.new].into_iter().flatten() {
+            entry.size = blobs.size(&entry.id);
+            entry.is_binary = blobs.is_binary(&entry.id);
+        }
+    }
+    let names = repo
+        .call(git, "ls-tree")
+        .args(["-r", "-z", "--name-only", to.as_str()])
+        .bytes()
+        .await?;
+    mark::mark(&mut changes, &blobs, &names);
+    let rendering = tokio::task::spawn_blocking(move || {
+        let rendered = render::render(&changes, &blobs);
+        Diff {
+            digest,
+            changes,
+            rendered,
+        }
+    });
+    rendering.await.map_err(|e| Error::UnexpectedOutput {
+        verb: "diff-tree",
+        detail: e.to_string(),
+    })
+}
+
+/// Reads `:oldmode newmode oldid newid status NUL path NUL` records.
+fn parse(raw: &[u8]) -> Result<Vec<Change>, Error> {
+    let unexpected = |what: &[u8]| Error::UnexpectedOutput {
+        verb: "diff-tree",
+        detail: String::from_utf8_lossy(what).chars().take(120).collect(),
+    };
+    let mut changes = Vec::new();
+    let mut fields = raw.split(|b| *b == 0).filter(|field| !field.is_empty());
+    while let Some(header) = fields.next() {
+        let path = fields.next().ok_or_else(|| unexpected(header))?;
+        let text = std::str::from_utf8(header).map_err(|_| unexpected(header))?;
+        let text = text.strip_prefix(':').ok_or_else(|| unexpected(header))?;
+        let parts: Vec<&str> = text.split(' ').collect();
+        let [old_mode, new_mode, old_id, new_id, _status] = parts[..] else {
+            return Err(unexpected(header));
+        };
+        let side = |mode: &str, id: &str| -> Result<Option<Entry>, Error> {
+            let kind = match mode {
+                "000000" => return Ok(None),
+                "100755" => EntryKind::Executable,
+                "120000" => EntryKind::Symlink,
+                "160000" => EntryKind::Gitlink,
+                mode if mode.starts_with("100") => EntryKind::File,
+                _ => return Err(unexpected(header)),
+            };
+            Ok(Some(Entry {
+                kind,
+                id: ObjectId::parse(id)?,
+                size: None,
+                is_binary: false,
+            }))
+        };
+        let (old, new) = (side(old_mode, old_id)?, side(new_mode, new_id)?);
+        changes.push(Change {
+            path: path.to_owned(),
+            old,
+            new,
+            marks: Vec::new(),
+        });
+    }
+    Ok(changes)
+}

@@ -1,0 +1,136 @@
+//! Renders a difference as unified text, from the objects themselves.
+//!
+//! For people only: nothing is decided from this text, and what is left out says so and how much it was.
+//! This module does not know the page it is shown on.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use similar::TextDiff;
+
+use crate::diff::{Blobs, Change, Entry, EntryKind};
+
+/// Longest rendering of one file.
+const FILE_LIMIT: usize = 512 * 1024;
+
+/// Longest rendering of all files.
+const TOTAL_LIMIT: usize = 4 * 1024 * 1024;
+
+/// After this long, one file's difference becomes coarser instead of slower.
+const FILE_TIME: Duration = Duration::from_secs(2);
+
+/// Renders all changes; a limit that cuts something off is marked where it does.
+pub(crate) fn render(changes: &[Change], blobs: &Blobs) -> String {
+    let mut text = String::new();
+    for (at, change) in changes.iter().enumerate() {
+        if text.len() > TOTAL_LIMIT {
+            let _ = writeln!(
+                text,
+                "[truncated: {} more changed files are not shown]",
+                changes.len() - at
+            );
+            break;
+        }
+        render_change(&mut text, change, blobs);
+    }
+    text
+}
+
+fn render_change(text: &mut String, change: &Change, blobs: &Blobs) {
+    let path = shown_path(&change.path);
+    let _ = match (&change.old, &change.new) {
+        (None, Some(new)) => writeln!(text, "added {} {path}", kind(new)),
+        (Some(old), None) => writeln!(text, "removed {} {path}", kind(old)),
+        (Some(old), Some(new)) if old.kind != new.kind => {
+            writeln!(text, "changed {path} from {} to {}", kind(old), kind(new))
+        }
+        (Some(_), Some(_)) | (None, None) => writeln!(text, "changed {path}"),
+    };
+    let sides = [&change.old, &change.new];
+    if sides.iter().any(|side| {
+        side.as_ref()
+            .is_some_and(|entry| entry.kind == EntryKind::Gitlink)
+    }) {
+        for (sign, side) in ['-', '+'].into_iter().zip(sides) {
+            if let Some(entry) = side {
+                let _ = writeln!(text, "{sign}{} {}", kind(entry), entry.id);
+            }
+        }
+        return;
+    }
+    let [Some(old), Some(new)] = sides.map(|side| content(side.as_ref(), blobs)) else {
+        let size = |side: &Option<Entry>| side.as_ref().and_then(|entry| entry.size).unwrap_or(0);
+        let _ = writeln!(
+            text,
+            "[not shown: binary or large, {} → {} bytes]",
+            size(sides[0]),
+            size(sides[1])
+        );
+        return;
+    };
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let diff = TextDiff::configure().timeout(FILE_TIME).diff_lines(&*old, &*new);
+    let name = |side: &Option<Entry>, prefix| {
+        if side.is_some() {
+            format!("{prefix}/{path}")
+        } else {
+            "/dev/null".to_owned()
+        }
+    };
+    let (from, to) = (name(&change.old, 'a'), name(&change.new, 'b'));
+    let rendered = diff
+        .unified_diff()
+        .context_radius(3)
+        .header(&from, &to)
+        .to_string();
+    if rendered.len() <= FILE_LIMIT {
+        text.push_str(&rendered);
+        return;
+    }
+    let end = (0..=FILE_LIMIT)
+        .rev()
+        .find(|at| rendered.is_char_boundary(*at))
+        .unwrap_or(0);
+    text.push_str(&rendered[..end]);
+    let _ = writeln!(
+        text,
+        "\n[truncated: {} more bytes of this file are not shown]",
+        rendered.len() - end
+    );
+}
+
+/// The text of one side, empty for a side that is not there; `None` when it is not to be shown.
+fn content<'a>(side: Option<&Entry>, blobs: &'a Blobs) -> Option<&'a [u8]> {
+    match side {
+        None => Some(b""),
+        Some(entry) if entry.is_binary => None,
+        Some(entry) => blobs.content(&entry.id),
+    }
+}
+
+fn kind(entry: &Entry) -> &'static str {
+    match entry.kind {
+        EntryKind::File => "file",
+        EntryKind::Executable => "executable file",
+        EntryKind::Symlink => "symbolic link",
+        EntryKind::Gitlink => "gitlink",
+    }
+}
+
+/// Writes a path so that it is one line and shows every byte that is not plain text.
+pub(crate) fn shown_path(path: &[u8]) -> String {
+    let mut shown = String::new();
+    for chunk in path.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '\\' || c.is_control() {
+                shown.extend(c.escape_default());
+            } else {
+                shown.push(c);
+            }
+        }
+        for b in chunk.invalid() {
+            let _ = write!(shown, "\\x{b:02x}");
+        }
+    }
+    shown
+}
