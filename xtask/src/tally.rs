@@ -196,9 +196,21 @@ mod tests {
         assert_eq!(tally.to_string(), "12 passed, 1 failed");
         tally += Tally {
             passed: 1,
-            failed: 0,
+            failed: 3,
             skipped: 2,
         };
-        assert_eq!(tally.to_string(), "13 passed, 1 failed, 2 skipped");
+        assert_eq!(tally.to_string(), "13 passed, 4 failed, 2 skipped");
+    }
+
+    #[test]
+    fn zero_tests_and_one_failed_test_are_no_success() {
+        let tally = |passed, failed| Tally {
+            passed,
+            failed,
+            skipped: 1,
+        };
+        assert!(!tally(0, 0).is_green());
+        assert!(!tally(9, 1).is_green());
+        assert!(tally(1, 0).is_green());
     }
 }
