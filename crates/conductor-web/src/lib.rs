@@ -1,1 +1,30 @@
-//! Placeholder.
+//! The HTTP door: a JSON API for the command line, webhooks from the forge, and a live stream of each run.
+//!
+//! A handler reads through a [`Reader`] and submits through the `Inbox`; it decides nothing and changes nothing by
+//! itself. Every request carries the right `Host`, every one but a signed webhook the bearer token. The words on
+//! the wire are in [`api`] and serve both ends.
+//!
+//! This crate does not know the engine, a database, or git.
+
+pub mod api;
+pub mod visible;
+mod error;
+mod history;
+mod detail;
+mod reader;
+mod backstage;
+mod door;
+mod guard;
+mod extract;
+mod start;
+mod handle;
+mod stream;
+mod webhook;
+#[cfg(test)]
+mod fake;
+
+pub use backstage::{Backstage, Change, Talk};
+pub use door::{Door, RunDefaults, Settings, SignatureCheck, Token, router};
+pub use error::{Error, StartRefusal};
+pub use history::event_of;
+pub use reader::Reader;

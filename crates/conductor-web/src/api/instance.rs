@@ -1,0 +1,113 @@
+//! What concerns more than one run: projects, repositories, the kill switch, the server's health.
+//!
+//! This module does not know any single run.
+
+use conductor_domain::id::{ProjectId, RepoId};
+use conductor_domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Tells that the server answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Always `ok`; a server that is not does not answer.
+    pub status: String,
+    /// Conductor's version.
+    pub version: String,
+    /// The server's process.
+    pub pid: u32,
+    /// When it started.
+    pub started_at: Timestamp,
+}
+
+/// The instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceView {
+    /// Whether all agent execution is switched off.
+    pub kill_switch: bool,
+    /// The projects.
+    pub projects: Vec<ProjectId>,
+    /// The repositories.
+    pub repos: Vec<RepoView>,
+    /// Accounts that take no work for now.
+    pub suspensions: Vec<SuspensionView>,
+    /// How many records the instance's stream holds.
+    pub events: u64,
+    /// The end of its chain.
+    pub head: String,
+}
+
+/// An account that takes no work for now (BEY-5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuspensionView {
+    /// Which.
+    pub account: String,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+/// Adds a project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddProject {
+    /// Its name.
+    pub name: String,
+}
+
+/// The projects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProjectList {
+    /// In the order they were added.
+    pub projects: Vec<ProjectId>,
+}
+
+/// Registers a repository, or changes its registration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegisterRepo {
+    /// The project.
+    pub project: String,
+    /// `owner/name` at the forge.
+    pub repo: String,
+    /// The argv that decides whether work is right.
+    pub test_command: Vec<String>,
+    /// How many runs may work on it at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// The branch to base work on; the forge's default branch when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_branch: Option<String>,
+}
+
+/// A registered repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepoView {
+    /// The forge's id.
+    pub id: RepoId,
+    /// `owner/name`.
+    pub repo: String,
+    /// Its project.
+    pub project: ProjectId,
+    /// The branch that work is based on.
+    pub base_branch: String,
+    /// The argv that decides whether work is right.
+    pub test_command: Vec<String>,
+    /// How many runs may work on it at once.
+    pub slots: u32,
+    /// Where git goes.
+    pub clone_url: String,
+}
+
+/// The registered repositories.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepoList {
+    /// By the forge's id.
+    pub repos: Vec<RepoView>,
+}
+
+/// Turns the kill switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KillSwitch {
+    /// On or off.
+    pub on: bool,
+}

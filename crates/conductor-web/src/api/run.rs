@@ -1,0 +1,306 @@
+//! A run as readers see it: the line in a list, the whole, and the pieces that it is made of.
+//!
+//! This module does not know how any of it is put together.
+
+use conductor_domain::digest::Digest;
+use conductor_domain::gate::GateKind;
+use conductor_domain::id::{EffectId, RepoId, RunId};
+use conductor_domain::time::{Millis, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// A run in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunView {
+    /// Its id.
+    pub id: RunId,
+    /// Its project.
+    pub project: String,
+    /// `owner/name`.
+    pub repo: String,
+    /// The forge's id of the repository.
+    pub repo_id: RepoId,
+    /// The issue's number.
+    pub issue: u64,
+    /// The issue's title; empty until it was read.
+    pub title: String,
+    /// The phase's name.
+    pub phase: String,
+    /// Phase and holds in words.
+    pub status: String,
+    /// Whether it stands still.
+    pub held: bool,
+    /// Whether a person must act.
+    pub needs_human: bool,
+    /// Whether it has ended.
+    pub ended: bool,
+    /// The queue position, 1 to 10.
+    pub priority: u8,
+    /// The pull request's number.
+    pub pull_request: Option<u64>,
+    /// How many records its stream holds.
+    pub events: u64,
+    /// When it was started.
+    pub created_at: Timestamp,
+    /// When it changed last.
+    pub updated_at: Timestamp,
+}
+
+/// Runs, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunList {
+    /// The runs.
+    pub runs: Vec<RunView>,
+    /// Give this as `after` for more.
+    pub next: Option<RunId>,
+}
+
+/// A run with everything that a person needs to judge it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDetail {
+    /// The line.
+    pub run: RunView,
+    /// The branch it works on.
+    pub branch: String,
+    /// What it waits for, in words.
+    pub waits_for: String,
+    /// What a person can do about it, as commands.
+    pub next: Vec<NextStep>,
+    /// Which actions would be accepted now.
+    pub allowed: Vec<String>,
+    /// Why it stands still.
+    pub holds: Vec<HoldView>,
+    /// What a person is asked to approve.
+    pub gate: Option<GateView>,
+    /// The newest plan.
+    pub plan: Option<TextView>,
+    /// Every run of the test command, oldest first; empty means that tests were not run.
+    pub tests: Vec<TestView>,
+    /// The pull request.
+    pub pull_request: Option<PullRequestView>,
+    /// Where the time went.
+    pub phases: Vec<PhaseSpan>,
+    /// How often the Implementer was asked.
+    pub attempts: u32,
+    /// How many plans were drafted.
+    pub plans: u32,
+    /// The effects under way, by kind.
+    pub under_way: Vec<String>,
+    /// Whether everything it held was given back.
+    pub cleaned_up: bool,
+    /// Where unfinished work was saved to.
+    pub saved: Option<String>,
+}
+
+/// Something that a person can do, with the exact command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextStep {
+    /// What it does.
+    pub what: String,
+    /// The command.
+    pub command: String,
+}
+
+/// One reason why a run stands still.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldView {
+    /// Which.
+    pub kind: String,
+    /// In words.
+    pub text: String,
+    /// Whether only a person can release it.
+    pub needs_human: bool,
+    /// What an answer must name.
+    pub question: Option<EffectId>,
+}
+
+/// An open gate with everything that is being approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateView {
+    /// What is asked.
+    pub kind: GateKind,
+    /// What an answer must name (BEY-1).
+    pub subject: Digest,
+    /// Since when.
+    pub opened_at: Timestamp,
+    /// Why it was opened, where that is not the normal way of things.
+    pub findings: Vec<String>,
+    /// What is approved, whole (S-49).
+    pub shown: Vec<TextView>,
+}
+
+/// Kept text, byte for byte; showing its hidden characters is the reader's task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextView {
+    /// What it is.
+    pub kind: String,
+    /// Its address.
+    pub digest: Digest,
+    /// Whether it ends in a truncation mark.
+    pub truncated: bool,
+    /// The text.
+    pub text: String,
+}
+
+/// One run of the test command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestView {
+    /// Whether it counts as passed (S-18).
+    pub passed: bool,
+    /// Whether the command was started at all.
+    pub ran: bool,
+    /// What was seen, and no more (S-21).
+    pub said: String,
+    /// What it printed.
+    pub output: Digest,
+    /// How long it took.
+    pub time: Millis,
+}
+
+/// A run's pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullRequestView {
+    /// Its number.
+    pub number: u64,
+    /// Its page.
+    pub url: String,
+    /// The commit that was pushed to it last.
+    pub head: String,
+}
+
+/// A stay in one phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseSpan {
+    /// The phase's name.
+    pub name: String,
+    /// From when.
+    pub from: Timestamp,
+    /// How long; until now for the last one.
+    pub ms: u64,
+}
+
+/// What came of a start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// The new run.
+    pub run: RunId,
+    /// Its page.
+    pub page: String,
+}
+
+/// What came of an action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedView {
+    /// The stream's last sequence number after it.
+    pub seq: u64,
+    /// Whether it had been accepted before.
+    pub duplicate: bool,
+}
+
+/// Runs that wait for a person, with what they wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approvals {
+    /// The runs.
+    pub waiting: Vec<RunDetail>,
+}
+
+/// One record of a run's stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventView {
+    /// Its place.
+    pub seq: u64,
+    /// `fact` or `decision`.
+    pub class: String,
+    /// The name of the input or event.
+    pub kind: String,
+    /// When.
+    pub at: Timestamp,
+    /// Who, and as what.
+    pub actor: String,
+    /// `agent`, `operator` or `system`.
+    pub actor_type: String,
+    /// The payload.
+    pub payload: serde_json::Value,
+    /// Its link in the chain.
+    pub hash: String,
+}
+
+/// Records of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventList {
+    /// The records, in order.
+    pub events: Vec<EventView>,
+}
+
+/// One effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EffectView {
+    /// Its id.
+    pub id: EffectId,
+    /// Its kind.
+    pub kind: String,
+    /// `pending`, `leased` or `done`.
+    pub status: String,
+    /// How often it was leased.
+    pub attempts: u32,
+    /// Whether it was told to stop.
+    pub stop: bool,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+}
+
+/// The effects of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EffectList {
+    /// In the order they were asked for.
+    pub effects: Vec<EffectView>,
+}
+
+/// One write at the forge (GH-6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteView {
+    /// The effect.
+    pub effect: EffectId,
+    /// The effect's kind.
+    pub kind: String,
+    /// On whose behalf.
+    pub actor_type: String,
+    /// What it went to.
+    pub target: String,
+    /// SHA-256 of the payload.
+    pub payload_hash: String,
+    /// `allow`, `deny` or `require_approval`.
+    pub decision: String,
+    /// Why.
+    pub reason: String,
+    /// `pending`, `done`, or what went wrong.
+    pub result: String,
+    /// When it changed last.
+    pub at: Timestamp,
+}
+
+/// The writes of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteList {
+    /// Oldest first.
+    pub writes: Vec<WriteView>,
+}
+
+/// Where a run stands now; sent on its stream after each batch of records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateChange {
+    /// The line.
+    pub run: RunView,
+    /// What it waits for, in words.
+    pub waits_for: String,
+    /// Whether everything it held was given back.
+    pub cleaned_up: bool,
+}
+
+/// What an agent says while it works; kept by nobody.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TalkView {
+    /// The invocation.
+    pub effect: EffectId,
+    /// The words.
+    pub text: String,
+}

@@ -1,0 +1,46 @@
+//! What the door sees of the engine besides its inbox: what was just committed, what agents say, audits and replays.
+//!
+//! The binary's `wire.rs` implements it, so that this crate needs no engine. This module does not know what an audit looks at.
+
+use async_trait::async_trait;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::{EffectId, RunId};
+use futures_util::stream::BoxStream;
+
+use crate::api::{AuditView, ReplayView};
+
+/// Something was committed to a run; read the ledger to see what.
+///
+/// `None` means that the listener was too slow and missed some: it must look again, whatever its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Which run.
+    pub run: Option<RunId>,
+}
+
+/// Words of an agent at work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Talk {
+    /// Which run.
+    pub run: RunId,
+    /// Which invocation.
+    pub effect: EffectId,
+    /// The words, redacted.
+    pub text: String,
+}
+
+/// What the door sees of the engine besides its inbox.
+#[async_trait]
+pub trait Backstage: Send + Sync + std::fmt::Debug {
+    /// Follows what is committed from now on.
+    fn changes(&self) -> BoxStream<'static, Change>;
+
+    /// Follows what agents say from now on.
+    fn talk(&self) -> BoxStream<'static, Talk>;
+
+    /// Checks every stream against its chain and the recorded heads (SEC-8).
+    async fn verify(&self) -> Result<AuditView, Fault>;
+
+    /// Recomputes every decision of a run (RUN-2).
+    async fn replay(&self, run: &RunId) -> Result<ReplayView, Fault>;
+}

@@ -1,0 +1,182 @@
+//! The door itself: what it holds, what it was told at start, and which address leads where.
+//!
+//! This module does not know what stands behind the ports.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use conductor_domain::id::{OperatorName, RunId};
+use conductor_domain::spec::{AgentSpec, ExecutorName, Limits, PolicyVersion};
+use conductor_domain::time::Timestamp;
+use conductor_port::blobs::Blobs;
+use conductor_port::forge::Forge;
+use conductor_port::inbox::Inbox;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::backstage::Backstage;
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::{guard, handle, stream, webhook};
+
+/// The most bytes of one request; a scenario fits.
+pub(crate) const MAX_BODY: usize = 2 * 1024 * 1024;
+
+/// The secret that every request must carry; only its hash is kept, so that nothing can print it.
+#[derive(Debug, Clone, Copy)]
+pub struct Token([u8; 32]);
+
+impl Token {
+    /// Remembers a token.
+    pub fn new(token: &str) -> Self {
+        Self(Sha256::digest(token.as_bytes()).into())
+    }
+
+    /// Compares in constant time; hashing first hides the length too.
+    pub(crate) fn is(&self, given: &str) -> bool {
+        let given: [u8; 32] = Sha256::digest(given.as_bytes()).into();
+        self.0.ct_eq(&given).into()
+    }
+}
+
+/// Tells whether a signature header fits a body; in constant time.
+pub type SignatureCheck = Arc<dyn Fn(&[u8], &str) -> bool + Send + Sync>;
+
+/// What every run is started with, unless the request says otherwise.
+#[derive(Debug, Clone)]
+pub struct RunDefaults {
+    /// Which agents work; without any, no run starts.
+    pub agents: Option<AgentSpec>,
+    /// Where commands run.
+    pub executor: ExecutorName,
+    /// What it may use up.
+    pub limits: Limits,
+    /// The policy that it is held to.
+    pub policy: PolicyVersion,
+    /// Where runs have their pages.
+    pub public_url: String,
+}
+
+/// What the door was told at start.
+pub struct Settings {
+    /// The secret of every request.
+    pub token: Token,
+    /// The exact values of `Host` that are ours, with port (S-55).
+    pub hosts: Vec<String>,
+    /// The exact values of `Origin` that are ours.
+    pub origins: Vec<String>,
+    /// Whose token it is, for the audit.
+    pub operator: OperatorName,
+    /// Checks a delivery's signature; without it, no webhooks are taken.
+    pub signature: Option<SignatureCheck>,
+    /// What runs are started with.
+    pub run: RunDefaults,
+    /// Makes the id of a new run.
+    pub mint: Arc<dyn Fn() -> RunId + Send + Sync>,
+    /// The version, for `health`.
+    pub version: String,
+    /// The process, for `health`.
+    pub pid: u32,
+    /// When the server started.
+    pub started_at: Timestamp,
+    /// Ends live streams, so that a server with watchers can stop.
+    pub shutdown: CancellationToken,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field("hosts", &self.hosts)
+            .field("run", &self.run)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Everything that handlers may use.
+pub struct Door {
+    pub(crate) reader: Reader,
+    pub(crate) inbox: Arc<dyn Inbox>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) forge: Arc<dyn Forge>,
+    pub(crate) backstage: Arc<dyn Backstage>,
+    pub(crate) settings: Settings,
+    pub(crate) deliveries: Semaphore,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door")
+            .field("hosts", &self.settings.hosts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Door {
+    /// Makes a door; `forge` is only asked, never told (a start is checked against it).
+    pub fn new(
+        reader: Reader,
+        inbox: Arc<dyn Inbox>,
+        blobs: Arc<dyn Blobs>,
+        forge: Arc<dyn Forge>,
+        backstage: Arc<dyn Backstage>,
+        settings: Settings,
+    ) -> Self {
+        let deliveries = Semaphore::new(webhook::AT_ONCE);
+        Self {
+            reader,
+            inbox,
+            blobs,
+            forge,
+            backstage,
+            settings,
+            deliveries,
+        }
+    }
+}
+
+/// Says which address leads where, behind the guards.
+pub fn router(door: Arc<Door>) -> Router {
+    let api = Router::new()
+        .route("/health", get(handle::instance::health))
+        .route("/instance", get(handle::instance::instance))
+        .route(
+            "/projects",
+            get(handle::instance::projects).post(handle::instance::add_project),
+        )
+        .route(
+            "/repos",
+            get(handle::instance::repos).post(handle::instance::register_repo),
+        )
+        .route("/kill-switch", post(handle::instance::kill_switch))
+        .route("/approvals", get(handle::run::approvals))
+        .route("/runs", get(handle::run::list).post(handle::run::start))
+        .route("/runs/{id}", get(handle::run::show))
+        .route("/runs/{id}/actions", post(handle::run::act))
+        .route("/runs/{id}/events", get(handle::run::events))
+        .route("/runs/{id}/effects", get(handle::run::effects))
+        .route("/runs/{id}/writes", get(handle::run::writes))
+        .route("/runs/{id}/stream", get(stream::follow))
+        .route("/runs/{id}/replay", get(handle::audit::replay))
+        .route("/artifacts/{digest}", get(handle::audit::artifact))
+        .route("/audit", get(handle::audit::verify))
+        .method_not_allowed_fallback(|| async { Error::WrongMethod })
+        .fallback(handle::nothing_here)
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(from_fn_with_state(door.clone(), guard::token));
+    Router::new()
+        .nest("/api/v1", api)
+        .route(
+            "/webhooks/github",
+            post(webhook::receive).layer(DefaultBodyLimit::disable()),
+        )
+        .route("/", get(handle::greet))
+        .fallback(handle::nothing_here)
+        .layer(from_fn(guard::headers))
+        .layer(from_fn_with_state(door.clone(), guard::host))
+        .with_state(door)
+}

@@ -1,0 +1,298 @@
+//! Everything that the door answers instead of doing what was asked: status, stable code, sentence and hint.
+//!
+//! A refusal is 409, what is unknown 404, what cannot be understood 422, a fault of the world 503. This module does not
+//! know which handler failed.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use conductor_domain::fault::{Fault, FaultKind};
+use conductor_domain::forge::IssueProblem;
+use conductor_domain::id::{IssueNumber, RunId};
+use conductor_domain::instance::InstanceRefusal;
+use conductor_domain::refusal::Refusal;
+use conductor_port::inbox::SubmitError;
+
+use crate::api::Problem;
+
+/// Why a request was not answered as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The token is missing or wrong.
+    #[error("this request does not carry the server's token")]
+    NoToken,
+    /// The request was meant for another server (S-55).
+    #[error("`{given}` is not a host or origin of this server")]
+    WrongHost {
+        /// What the request names.
+        given: String,
+    },
+    /// The body is too large.
+    #[error("the body is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// The request cannot be understood.
+    #[error("{what}")]
+    Invalid {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// There is no such thing here.
+    #[error("there is no {what}")]
+    NotFound {
+        /// What was asked for.
+        what: String,
+    },
+    /// The address does not take this method.
+    #[error("this address does not take this method")]
+    WrongMethod,
+    /// A run cannot be started.
+    #[error(transparent)]
+    CannotStart(#[from] StartRefusal),
+    /// The run machine said no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The instance said no.
+    #[error(transparent)]
+    InstanceRefused(#[from] InstanceRefusal),
+    /// A delivery is not signed with our secret.
+    #[error("the delivery is not signed with this server's webhook secret")]
+    BadSignature,
+    /// No webhook secret was configured.
+    #[error("this server takes no webhooks")]
+    NoWebhooks,
+    /// Too many deliveries are being read at once (S-54).
+    #[error("too many deliveries are being read at once")]
+    Busy,
+    /// The world did not do it.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// Why a run cannot be started, seen before it exists.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartRefusal {
+    /// The repository is not registered.
+    #[error("`{0}` is not registered")]
+    RepoNotRegistered(String),
+    /// The forge knows no such repository, or does not show it to us.
+    #[error("the forge knows no repository `{0}`, or does not show it to this app")]
+    RepoUnknown(String),
+    /// The issue is closed.
+    #[error("issue {0} is closed")]
+    IssueClosed(IssueNumber),
+    /// The issue cannot be worked on.
+    #[error("issue {number} cannot be worked on: {problem}")]
+    IssueUnavailable {
+        /// Which.
+        number: IssueNumber,
+        /// Why.
+        problem: IssueProblem,
+    },
+    /// One issue, one run (RUN-5).
+    #[error("issue {number} is being worked on by run {run}")]
+    IssueHasRun {
+        /// Which.
+        number: IssueNumber,
+        /// By which run.
+        run: RunId,
+    },
+    /// The server was started without agents.
+    #[error("this server was started without agents")]
+    NoAgents,
+}
+
+impl StartRefusal {
+    /// The stable code; a page in `docs/error/` explains it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::RepoNotRegistered(_) => "CDR0305",
+            Self::RepoUnknown(_) => "CDR0306",
+            Self::IssueClosed(_) => "CDR0307",
+            Self::IssueUnavailable { problem, .. } => match problem {
+                IssueProblem::Deleted => "CDR0308",
+                IssueProblem::NotFound => "CDR0309",
+                IssueProblem::Moved => "CDR0310",
+                IssueProblem::IsPullRequest => "CDR0311",
+            },
+            Self::IssueHasRun { .. } => "CDR0312",
+            Self::NoAgents => "CDR0318",
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::RepoNotRegistered(_) => {
+                "`conductor repo list` shows the repositories; `conductor repo add` registers one"
+            }
+            Self::RepoUnknown(_) => "check the spelling, and that the app is installed on the repository",
+            Self::IssueClosed(_) => "reopen the issue, or choose another",
+            Self::IssueUnavailable { problem, .. } => match problem {
+                IssueProblem::Deleted => "a deleted issue cannot be brought back; open a new one",
+                IssueProblem::NotFound => "check the number",
+                IssueProblem::Moved => "start the run in the repository that the issue was moved to",
+                IssueProblem::IsPullRequest => "give the number of an issue",
+            },
+            Self::IssueHasRun { .. } => "watch that run, or cancel it first",
+            Self::NoAgents => "start the server with --agents scripted --scenario FILE",
+        }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::RepoNotRegistered(_) | Self::RepoUnknown(_) => StatusCode::NOT_FOUND,
+            Self::IssueUnavailable {
+                problem: IssueProblem::NotFound,
+                ..
+            } => StatusCode::NOT_FOUND,
+            Self::IssueClosed(_)
+            | Self::IssueUnavailable { .. }
+            | Self::IssueHasRun { .. }
+            | Self::NoAgents => StatusCode::CONFLICT,
+        }
+    }
+}
+
+impl Error {
+    /// The stable code; a page in `docs/error/` explains it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoToken => "CDR0301",
+            Self::WrongHost { .. } => "CDR0302",
+            Self::TooLarge { .. } => "CDR0303",
+            Self::Invalid { .. } => "CDR0304",
+            Self::NotFound { .. } => "CDR0314",
+            Self::WrongMethod => "CDR0317",
+            Self::CannotStart(refusal) => refusal.code(),
+            Self::Refused(refusal) => refusal.code(),
+            Self::InstanceRefused(refusal) => refusal.code(),
+            Self::BadSignature => "CDR0315",
+            Self::NoWebhooks => "CDR0316",
+            Self::Busy => "CDR0319",
+            Self::Fault(_) => "CDR0313",
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoToken => {
+                "send `Authorization: Bearer <token>` with the token from server.json in the data directory"
+            }
+            Self::WrongHost { .. } => {
+                "use the address in server.json, or name the public one with --public-url"
+            }
+            Self::TooLarge { .. } => "send less",
+            Self::Invalid { .. } => "docs/cli.md and the page of this code say what is expected",
+            Self::NotFound { .. } => "check the spelling",
+            Self::WrongMethod => "docs/cli.md lists the addresses",
+            Self::CannotStart(refusal) => refusal.hint(),
+            Self::Refused(refusal) => refusal.hint(),
+            Self::InstanceRefused(refusal) => refusal.hint(),
+            Self::BadSignature => "the forge and --webhook-secret-file must hold the same secret",
+            Self::NoWebhooks => "start the server with --webhook-secret-file FILE",
+            Self::Busy
+            | Self::Fault(Fault {
+                kind: FaultKind::Transient { .. },
+                ..
+            }) => "try again in a moment",
+            Self::Fault(Fault {
+                kind: FaultKind::Conflict,
+                ..
+            }) => "look again, then repeat",
+            Self::Fault(Fault {
+                kind: FaultKind::Permanent,
+                ..
+            }) => "a repeat will not help; `conductor doctor` looks for the cause",
+        }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NoToken | Self::BadSignature => StatusCode::UNAUTHORIZED,
+            Self::WrongHost { .. } => StatusCode::MISDIRECTED_REQUEST,
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::NotFound { .. } | Self::NoWebhooks | Self::Refused(Refusal::NoSuchRun) => {
+                StatusCode::NOT_FOUND
+            }
+            Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::CannotStart(refusal) => refusal.status(),
+            Self::Refused(_) => StatusCode::CONFLICT,
+            Self::InstanceRefused(refusal) => match refusal {
+                InstanceRefusal::NoSuchProject(_) => StatusCode::NOT_FOUND,
+                InstanceRefusal::NoTestCommand | InstanceRefusal::NoSlot => StatusCode::UNPROCESSABLE_ENTITY,
+                InstanceRefusal::ProjectExists(_)
+                | InstanceRefusal::RepoElsewhere { .. }
+                | InstanceRefusal::SwitchStands(_) => StatusCode::CONFLICT,
+            },
+            Self::Busy | Self::Fault(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// The answer's words.
+    pub fn problem(&self) -> Problem {
+        let status = self.status();
+        Problem {
+            kind: format!("urn:conductor:error:{}", self.code()),
+            title: status.canonical_reason().unwrap_or("error").to_owned(),
+            status: status.as_u16(),
+            code: self.code().to_owned(),
+            detail: self.to_string(),
+            hint: self.hint().to_owned(),
+        }
+    }
+}
+
+impl From<SubmitError> for Error {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Refused(refusal) => Self::Refused(refusal),
+            SubmitError::InstanceRefused(refusal) => Self::InstanceRefused(refusal),
+            SubmitError::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        if let Self::Fault(fault) = &self {
+            tracing::warn!(what = %fault.what, "a request met a fault");
+        }
+        let body = serde_json::to_vec(&self.problem()).expect("a problem holds strings and a number");
+        let mut response = (self.status(), body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        match &self {
+            Self::NoToken => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            Self::Fault(Fault {
+                kind: FaultKind::Transient {
+                    retry_after: Some(length),
+                },
+                ..
+            }) => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(length.0.div_ceil(1000)));
+            }
+            Self::WrongHost { .. }
+            | Self::TooLarge { .. }
+            | Self::Invalid { .. }
+            | Self::NotFound { .. }
+            | Self::WrongMethod
+            | Self::CannotStart(_)
+            | Self::Refused(_)
+            | Self::InstanceRefused(_)
+            | Self::BadSignature
+            | Self::NoWebhooks
+            | Self::Busy
+            | Self::Fault(_) => {}
+        }
+        response
+    }
+}

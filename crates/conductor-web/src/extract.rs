@@ -1,0 +1,73 @@
+//! Takes bodies, queries and ids out of requests, so that what is wrong with them is answered like everything else.
+//!
+//! This module does not know what they are for.
+
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use bytes::Bytes;
+use conductor_domain::id::RunId;
+use serde::de::DeserializeOwned;
+
+use crate::door::MAX_BODY;
+use crate::error::Error;
+
+/// A JSON body.
+pub(crate) struct Posted<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Posted<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Error> {
+        let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
+        serde_json::from_slice(&bytes)
+            .map(Self)
+            .map_err(|error| Error::Invalid {
+                what: format!("the body is not what is expected here: {error}"),
+            })
+    }
+}
+
+fn unread(rejection: BytesRejection) -> Error {
+    if let BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) = rejection {
+        return Error::TooLarge { limit: MAX_BODY };
+    }
+    Error::Invalid {
+        what: format!("the body cannot be read: {}", rejection.body_text()),
+    }
+}
+
+/// The query of an address.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let Query(query) =
+            Query::from_request_parts(parts, state)
+                .await
+                .map_err(|rejection: QueryRejection| Error::Invalid {
+                    what: rejection.body_text(),
+                })?;
+        Ok(Self(query))
+    }
+}
+
+/// The run that an address names.
+pub(crate) struct NamedRun(pub(crate) RunId);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedRun {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let Path(id): Path<String> = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| Error::Invalid {
+                what: rejection.body_text(),
+            })?;
+        RunId::parse(id).map(Self).map_err(|error| Error::Invalid {
+            what: error.to_string(),
+        })
+    }
+}

@@ -1,0 +1,469 @@
+//! Stand-ins for everything behind the door, in memory, that remember what they were asked.
+//!
+//! They do not know the door.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::digest::Digest;
+use conductor_domain::effect::CommentTarget;
+use conductor_domain::event::Event;
+use conductor_domain::fault::Fault;
+use conductor_domain::forge::{IssueProblem, PullRequest};
+use conductor_domain::id::{
+    CommitId, IssueNumber, OperatorName, ProjectId, PullRequestNumber, RepoId, RunId,
+};
+use conductor_domain::instance::{Instance, InstanceInput, Registration, decide_instance, evolve_instance};
+use conductor_domain::spec::{
+    AgentBackend, AgentSpec, ExecutorName, Limits, Mode, PolicyVersion, Priority, RepoRef, RunSpec,
+};
+use conductor_domain::time::Timestamp;
+use conductor_port::blobs::Blobs;
+use conductor_port::forge::{Forge, Issue, NewCheck, NewPullRequest, PullRequestReading, RepoDescription};
+use conductor_port::inbox::{Accepted, Inbox, Submission, SubmitError};
+use conductor_port::ledger::{
+    AppendError, Batch, EffectRow, ForgeWrite, LeaseWish, Leased, Ledger, Projection, Record, Renewal,
+    RunRow, Settlement, StreamId,
+};
+use conductor_port::views::{RunFilter, StreamHead, Views};
+use conductor_port::workspace::GitToken;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use hmac::{Hmac, KeyInit, Mac};
+use http_body_util::BodyExt;
+use sha2::Sha256;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use crate::api::{AuditView, ReplayView};
+use crate::backstage::{Backstage, Change, Talk};
+use crate::door::{Door, RunDefaults, Settings, Token, router};
+use crate::reader::Reader;
+
+/// The token of the door in tests.
+pub(crate) const TOKEN: &str = "a-token-for-tests";
+/// The host of the door in tests.
+pub(crate) const HOST: &str = "127.0.0.1:4180";
+/// The webhook secret of the door in tests.
+pub(crate) const SECRET: &str = "It's a Secret to Everybody";
+
+/// Everything behind the door.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) submitted: Vec<Submission>,
+    pub(crate) instance: Instance,
+    pub(crate) rows: Vec<RunRow>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) issues: BTreeMap<u64, Result<Issue, IssueProblem>>,
+    pub(crate) down: bool,
+    dedupe: BTreeSet<String>,
+    blobs: BTreeMap<Digest, Vec<u8>>,
+}
+
+/// A shared world.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fake(Arc<Mutex<World>>);
+
+impl Fake {
+    /// A world with project `p` and repository `o/r` (id 7), and issue 1.
+    pub(crate) fn with_repo() -> Self {
+        let fake = Self::default();
+        let issue = Issue {
+            title: "T".into(),
+            body: "B".into(),
+            open: true,
+            author: "ann".into(),
+        };
+        {
+            let mut world = fake.world();
+            let project = ProjectId::parse("p").expect("a slug");
+            world.instance.projects.push(project.clone());
+            let registration = Registration {
+                project,
+                repo: repo(),
+                test_command: vec!["make".into()],
+                slots: 1,
+            };
+            world.instance.repos.insert(RepoId(7), registration);
+            world.issues.insert(1, Ok(issue));
+        }
+        fake
+    }
+
+    /// Looks at the world, or changes it.
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a door to this world.
+    pub(crate) fn router(&self) -> Router {
+        let fake = Arc::new(self.clone());
+        let settings = Settings {
+            token: Token::new(TOKEN),
+            hosts: vec![HOST.to_owned()],
+            origins: vec![format!("http://{HOST}")],
+            operator: OperatorName::parse("ann").expect("a name"),
+            signature: Some(Arc::new(signed)),
+            run: RunDefaults {
+                agents: Some(agents()),
+                executor: ExecutorName::UnsafePlain,
+                limits: Limits::default(),
+                policy: PolicyVersion("1".into()),
+                public_url: format!("http://{HOST}/"),
+            },
+            mint: Arc::new(|| RunId::parse("r-new").expect("a slug")),
+            version: "0".into(),
+            pid: 1,
+            started_at: Timestamp(1),
+            shutdown: CancellationToken::new(),
+        };
+        let reader = Reader::new(fake.clone(), fake.clone(), fake.clone());
+        router(Arc::new(Door::new(
+            reader,
+            fake.clone(),
+            fake.clone(),
+            fake.clone(),
+            fake,
+            settings,
+        )))
+    }
+
+    /// Asks the door.
+    pub(crate) async fn ask(&self, request: Request<Body>) -> (StatusCode, serde_json::Value) {
+        let response = self
+            .router()
+            .oneshot(request)
+            .await
+            .expect("a router never fails");
+        let status = response.status();
+        let bytes = response
+            .into_body()
+            .collect()
+            .await
+            .expect("a body in memory")
+            .to_bytes();
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+}
+
+/// A request as the client sends it.
+pub(crate) fn request(method: &str, path: &str, body: impl Into<Body>) -> Request<Body> {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", HOST)
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .body(body.into())
+        .expect("a well-formed request")
+}
+
+/// A delivery with its signature.
+pub(crate) fn delivery(id: &str, event: &str, body: &str) -> Request<Body> {
+    Request::builder()
+        .method("POST")
+        .uri("/webhooks/github")
+        .header("host", HOST)
+        .header("x-github-delivery", id)
+        .header("x-github-event", event)
+        .header("x-hub-signature-256", signature(body.as_bytes()))
+        .body(Body::from(body.to_owned()))
+        .expect("a well-formed request")
+}
+
+fn signature(body: &[u8]) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("any key length will do");
+    mac.update(body);
+    format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
+}
+
+fn signed(body: &[u8], header: &str) -> bool {
+    header == signature(body)
+}
+
+fn repo() -> RepoRef {
+    RepoRef {
+        id: RepoId(7),
+        host: "127.0.0.1:1".into(),
+        owner: "o".into(),
+        name: "r".into(),
+        clone_url: "http://127.0.0.1:1/o/r.git".into(),
+        base_branch: "main".into(),
+    }
+}
+
+fn agents() -> AgentSpec {
+    AgentSpec {
+        backend: AgentBackend::Scripted {
+            scenario: Digest::of(b""),
+        },
+        mode: Mode::Mock,
+    }
+}
+
+/// A row of a run that waits for its merge, as the engine keeps it.
+pub(crate) fn row(id: &str, issue: u64, pull_request: Option<u64>) -> RunRow {
+    let run = RunId::parse(id).expect("a slug");
+    let spec = RunSpec {
+        run: run.clone(),
+        project: ProjectId::parse("p").expect("a slug"),
+        repo: repo(),
+        issue: IssueNumber(issue),
+        started_by: OperatorName::parse("ann").expect("a name"),
+        priority: Priority::NORMAL,
+        test_command: vec!["make".into()],
+        agents: agents(),
+        executor: ExecutorName::UnsafePlain,
+        limits: Limits::default(),
+        policy: PolicyVersion("1".into()),
+        page: "http://c/r".into(),
+    };
+    let started = Event::RunStarted { spec: Box::new(spec) };
+    let mut state = conductor_domain::evolve(None, &started).expect("a run exists once it is started");
+    state.pull_request = pull_request.map(|number| PullRequest {
+        number: PullRequestNumber(number),
+        url: "http://f/1".into(),
+        head: CommitId::parse("a".repeat(40)).expect("hex"),
+    });
+    RunRow {
+        run,
+        project: "p".into(),
+        repo: RepoId(7),
+        repo_name: "o/r".into(),
+        issue,
+        title: "T".into(),
+        phase: "pending".into(),
+        held: false,
+        needs_human: false,
+        terminal: false,
+        priority: 5,
+        pull_request,
+        deadline: None,
+        state: serde_json::to_string(&state).expect("plain data"),
+        seq: 3,
+        head: String::new(),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+    }
+}
+
+#[async_trait]
+impl Inbox for Fake {
+    async fn submit(&self, submission: Submission) -> Result<Accepted, SubmitError> {
+        let mut world = self.world();
+        if world.down {
+            return Err(Fault::transient("the database is locked").into());
+        }
+        let duplicate = submission
+            .dedupe
+            .clone()
+            .is_some_and(|key| !world.dedupe.insert(key));
+        if !duplicate {
+            world.submitted.push(submission);
+        }
+        Ok(Accepted { seq: 4, duplicate })
+    }
+
+    async fn submit_to_instance(&self, input: InstanceInput) -> Result<Accepted, SubmitError> {
+        let mut world = self.world();
+        for event in decide_instance(&world.instance, &input)? {
+            world.instance = evolve_instance(std::mem::take(&mut world.instance), &event);
+        }
+        Ok(Accepted {
+            seq: 1,
+            duplicate: false,
+        })
+    }
+}
+
+#[async_trait]
+impl Views for Fake {
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Fault> {
+        Ok(self.world().rows.iter().find(|row| row.run == *run).cloned())
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault> {
+        let fits = |row: &&RunRow| {
+            filter.repo.is_none_or(|repo| repo == row.repo)
+                && filter.issue.is_none_or(|issue| issue == row.issue)
+                && filter
+                    .pull_request
+                    .is_none_or(|number| Some(number) == row.pull_request)
+                && (!filter.open || !row.terminal)
+                && (!filter.needs_human || row.needs_human)
+        };
+        Ok(self.world().rows.iter().filter(fits).cloned().collect())
+    }
+
+    async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
+        let head = StreamHead {
+            stream: StreamId::Instance,
+            seq: 0,
+            hash: String::new(),
+        };
+        Ok((self.world().instance.clone(), head))
+    }
+
+    async fn effects(&self, _: &RunId) -> Result<Vec<EffectRow>, Fault> {
+        Ok(vec![])
+    }
+
+    async fn writes(&self, _: &RunId) -> Result<Vec<ForgeWrite>, Fault> {
+        Ok(vec![])
+    }
+
+    async fn heads(&self) -> Result<Vec<StreamHead>, Fault> {
+        Ok(vec![])
+    }
+}
+
+fn not_asked<T>() -> Result<T, Fault> {
+    Err(Fault::permanent("the door never asks for this"))
+}
+
+#[async_trait]
+impl Ledger for Fake {
+    async fn append(&self, _: Batch) -> Result<(), AppendError> {
+        not_asked().map_err(AppendError::Fault)
+    }
+
+    async fn read(&self, stream: &StreamId, after: u64, limit: u32) -> Result<Vec<Record>, Fault> {
+        let key = stream.as_key();
+        let world = self.world();
+        let records = world
+            .records
+            .iter()
+            .filter(|record| record.stream == key && record.seq > after);
+        Ok(records
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .cloned()
+            .collect())
+    }
+
+    async fn dispatchable(&self, _: Timestamp, _: u32) -> Result<Vec<EffectRow>, Fault> {
+        not_asked()
+    }
+
+    async fn lease(&self, _: LeaseWish) -> Result<Leased, Fault> {
+        not_asked()
+    }
+
+    async fn renew(&self, _: &Settlement, _: Timestamp) -> Result<Renewal, Fault> {
+        not_asked()
+    }
+
+    async fn due(&self, _: Timestamp, _: u32) -> Result<Vec<RunId>, Fault> {
+        not_asked()
+    }
+
+    async fn replace_projections(&self, _: Vec<Projection>) -> Result<(), Fault> {
+        not_asked()
+    }
+}
+
+#[async_trait]
+impl Blobs for Fake {
+    async fn put(&self, kind: ArtifactKind, bytes: &[u8]) -> Result<Artifact, Fault> {
+        self.world().blobs.insert(Digest::of(bytes), bytes.to_vec());
+        Ok(Artifact::of(kind, bytes))
+    }
+
+    async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault> {
+        Ok(self.world().blobs.get(digest).cloned())
+    }
+}
+
+#[async_trait]
+impl Forge for Fake {
+    async fn repository(&self, owner: &str, name: &str) -> Result<Option<RepoDescription>, Fault> {
+        Ok((owner == "o").then(|| RepoDescription {
+            id: RepoId(9),
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+            clone_url: format!("http://127.0.0.1:1/{owner}/{name}.git"),
+            default_branch: "main".into(),
+        }))
+    }
+
+    async fn issue(&self, _: &RepoRef, number: IssueNumber) -> Result<Result<Issue, IssueProblem>, Fault> {
+        Ok(self
+            .world()
+            .issues
+            .get(&number.0)
+            .cloned()
+            .unwrap_or(Err(IssueProblem::NotFound)))
+    }
+
+    async fn comment(
+        &self,
+        _: &RepoRef,
+        _: CommentTarget,
+        _: &str,
+        _: &str,
+        _: bool,
+    ) -> Result<String, Fault> {
+        not_asked()
+    }
+
+    async fn open_pull_request(
+        &self,
+        _: &RepoRef,
+        _: &NewPullRequest,
+    ) -> Result<(PullRequestNumber, String), Fault> {
+        not_asked()
+    }
+
+    async fn pull_request(&self, _: &RepoRef, _: PullRequestNumber) -> Result<PullRequestReading, Fault> {
+        not_asked()
+    }
+
+    async fn close_pull_request(&self, _: &RepoRef, _: PullRequestNumber) -> Result<(), Fault> {
+        not_asked()
+    }
+
+    async fn publish_check(&self, _: &RepoRef, _: &NewCheck) -> Result<(), Fault> {
+        not_asked()
+    }
+
+    async fn delete_branch(&self, _: &RepoRef, _: &str) -> Result<(), Fault> {
+        not_asked()
+    }
+
+    async fn git_token(&self, _: &RepoRef) -> Result<Option<GitToken>, Fault> {
+        not_asked()
+    }
+}
+
+#[async_trait]
+impl Backstage for Fake {
+    fn changes(&self) -> BoxStream<'static, Change> {
+        stream::empty().boxed()
+    }
+
+    fn talk(&self) -> BoxStream<'static, Talk> {
+        stream::empty().boxed()
+    }
+
+    async fn verify(&self) -> Result<AuditView, Fault> {
+        Ok(AuditView {
+            holds: true,
+            streams: 1,
+            records: 0,
+            findings: vec![],
+            unanchored: 0,
+        })
+    }
+
+    async fn replay(&self, run: &RunId) -> Result<ReplayView, Fault> {
+        Ok(ReplayView {
+            run: run.clone(),
+            same: true,
+            decisions: 0,
+            events: 0,
+            differences: vec![],
+        })
+    }
+}

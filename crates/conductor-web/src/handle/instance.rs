@@ -1,0 +1,160 @@
+//! Answers about projects, repositories, the kill switch and the server itself.
+//!
+//! A repository is looked up at the forge before it is registered, because only the forge knows its numeric id (S-53).
+//! This module does not know any run.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use conductor_domain::id::ProjectId;
+use conductor_domain::instance::{InstanceInput, Registration};
+use conductor_domain::spec::RepoRef;
+use conductor_port::forge::RepoDescription;
+
+use crate::api::{
+    AcceptedView, AddProject, Health, InstanceView, KillSwitch, ProjectList, RegisterRepo, RepoList, RepoView,
+};
+use crate::door::Door;
+use crate::error::{Error, StartRefusal};
+use crate::extract::Posted;
+
+/// Tells that the server answers.
+pub(crate) async fn health(State(door): State<Arc<Door>>) -> Json<Health> {
+    Json(Health {
+        status: "ok".to_owned(),
+        version: door.settings.version.clone(),
+        pid: door.settings.pid,
+        started_at: door.settings.started_at,
+    })
+}
+
+/// Shows the instance.
+pub(crate) async fn instance(State(door): State<Arc<Door>>) -> Result<Json<InstanceView>, Error> {
+    Ok(Json(door.reader.instance().await?))
+}
+
+/// Lists the projects.
+pub(crate) async fn projects(State(door): State<Arc<Door>>) -> Result<Json<ProjectList>, Error> {
+    Ok(Json(ProjectList {
+        projects: door.reader.instance().await?.projects,
+    }))
+}
+
+/// Adds a project.
+pub(crate) async fn add_project(
+    State(door): State<Arc<Door>>,
+    Posted(wish): Posted<AddProject>,
+) -> Result<(StatusCode, Json<AcceptedView>), Error> {
+    let project = ProjectId::parse(wish.name).map_err(|error| Error::Invalid {
+        what: error.to_string(),
+    })?;
+    let input = InstanceInput::AddProject {
+        by: door.settings.operator.clone(),
+        project,
+    };
+    Ok((StatusCode::CREATED, Json(submit(&door, input).await?)))
+}
+
+/// Lists the repositories.
+pub(crate) async fn repos(State(door): State<Arc<Door>>) -> Result<Json<RepoList>, Error> {
+    Ok(Json(RepoList {
+        repos: door.reader.instance().await?.repos,
+    }))
+}
+
+/// Registers a repository, or changes its registration.
+pub(crate) async fn register_repo(
+    State(door): State<Arc<Door>>,
+    Posted(wish): Posted<RegisterRepo>,
+) -> Result<(StatusCode, Json<RepoView>), Error> {
+    let project = ProjectId::parse(wish.project).map_err(|error| Error::Invalid {
+        what: error.to_string(),
+    })?;
+    let (owner, name) = split_name(&wish.repo)?;
+    let found = door
+        .forge
+        .repository(owner, name)
+        .await?
+        .ok_or_else(|| StartRefusal::RepoUnknown(wish.repo.clone()))?;
+    let registration = Registration {
+        project,
+        repo: repo_ref(found, wish.base_branch)?,
+        test_command: wish.test_command,
+        slots: wish.slots.unwrap_or(1),
+    };
+    let view = RepoView {
+        id: registration.repo.id,
+        repo: registration.repo.to_string(),
+        project: registration.project.clone(),
+        base_branch: registration.repo.base_branch.clone(),
+        test_command: registration.test_command.clone(),
+        slots: registration.slots,
+        clone_url: registration.repo.clone_url.clone(),
+    };
+    submit(
+        &door,
+        InstanceInput::RegisterRepo {
+            by: door.settings.operator.clone(),
+            registration,
+        },
+    )
+    .await?;
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// Turns the kill switch (SEC-6).
+pub(crate) async fn kill_switch(
+    State(door): State<Arc<Door>>,
+    Posted(wish): Posted<KillSwitch>,
+) -> Result<Json<AcceptedView>, Error> {
+    let input = InstanceInput::TurnKillSwitch {
+        by: door.settings.operator.clone(),
+        on: wish.on,
+    };
+    Ok(Json(submit(&door, input).await?))
+}
+
+async fn submit(door: &Door, input: InstanceInput) -> Result<AcceptedView, Error> {
+    let accepted = door.inbox.submit_to_instance(input).await?;
+    Ok(AcceptedView {
+        seq: accepted.seq,
+        duplicate: accepted.duplicate,
+    })
+}
+
+fn split_name(name: &str) -> Result<(&str, &str), Error> {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && !matches!(part, "." | "..")
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    };
+    name.split_once('/')
+        .filter(|(owner, name)| is_part(owner) && is_part(name))
+        .ok_or_else(|| Error::Invalid {
+            what: format!("`{name}` is not a repository (write owner/name)"),
+        })
+}
+
+fn repo_ref(found: RepoDescription, base_branch: Option<String>) -> Result<RepoRef, Error> {
+    let host = found
+        .clone_url
+        .parse::<Uri>()
+        .ok()
+        .and_then(|uri| uri.authority().map(ToString::to_string))
+        .filter(|host| !host.contains('@'))
+        .ok_or_else(|| Error::Invalid {
+            what: format!("the forge gave `{}` to clone from", found.clone_url),
+        })?;
+    Ok(RepoRef {
+        id: found.id,
+        host,
+        owner: found.owner,
+        name: found.name,
+        clone_url: found.clone_url,
+        base_branch: base_branch.unwrap_or(found.default_branch),
+    })
+}

@@ -1,0 +1,227 @@
+//! Answers about runs, and passes what operators ask of them on to the inbox.
+//!
+//! This module does not know what a run accepts.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::gate::GateKind;
+use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::input::{Action, Input};
+use conductor_domain::refusal::Refusal;
+use conductor_domain::run::Run;
+use conductor_domain::spec::Priority;
+use conductor_port::inbox::Submission;
+use conductor_port::views::RunFilter;
+use serde::Deserialize;
+
+use crate::api::{
+    AcceptedView, ActionRequest, Approvals, EffectList, EventList, RunDetail, RunList, StartRun, Started,
+    WriteList,
+};
+use crate::detail;
+use crate::door::Door;
+use crate::error::Error;
+use crate::extract::{Asked, NamedRun, Posted};
+use crate::reader::MAX_EVENTS;
+use crate::start;
+
+/// Which runs to list.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    project: Option<String>,
+    repo: Option<String>,
+    phase: Option<String>,
+    #[serde(default)]
+    open: bool,
+    #[serde(default)]
+    needs_human: bool,
+    issue: Option<u64>,
+    after: Option<RunId>,
+    #[serde(default)]
+    limit: u32,
+}
+
+/// Which records to read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsQuery {
+    #[serde(default)]
+    after: u64,
+    limit: Option<u32>,
+}
+
+/// Lists runs.
+pub(crate) async fn list(
+    State(door): State<Arc<Door>>,
+    Asked(query): Asked<ListQuery>,
+) -> Result<Json<RunList>, Error> {
+    let repo = match &query.repo {
+        None => None,
+        Some(name) => match door.reader.registration(name).await? {
+            None => {
+                return Ok(Json(RunList {
+                    runs: vec![],
+                    next: None,
+                }));
+            }
+            Some(registration) => Some(registration.repo.id),
+        },
+    };
+    let filter = RunFilter {
+        project: query.project,
+        repo,
+        phase: query.phase,
+        needs_human: query.needs_human,
+        open: query.open,
+        pull_request: None,
+        issue: query.issue,
+        after: query.after,
+        limit: query.limit,
+    };
+    Ok(Json(door.reader.runs(filter).await?))
+}
+
+/// Starts a run.
+pub(crate) async fn start(
+    State(door): State<Arc<Door>>,
+    Posted(wish): Posted<StartRun>,
+) -> Result<(StatusCode, Json<Started>), Error> {
+    Ok((StatusCode::CREATED, Json(start::start(&door, wish).await?)))
+}
+
+/// Shows a run.
+pub(crate) async fn show(
+    State(door): State<Arc<Door>>,
+    NamedRun(id): NamedRun,
+) -> Result<Json<RunDetail>, Error> {
+    Ok(Json(door.reader.run(&id).await?))
+}
+
+/// Lists what waits for a person.
+pub(crate) async fn approvals(State(door): State<Arc<Door>>) -> Result<Json<Approvals>, Error> {
+    Ok(Json(door.reader.approvals().await?))
+}
+
+/// Lists records.
+pub(crate) async fn events(
+    State(door): State<Arc<Door>>,
+    NamedRun(id): NamedRun,
+    Asked(query): Asked<EventsQuery>,
+) -> Result<Json<EventList>, Error> {
+    Ok(Json(
+        door.reader
+            .events(&id, query.after, query.limit.unwrap_or(MAX_EVENTS))
+            .await?,
+    ))
+}
+
+/// Lists effects.
+pub(crate) async fn effects(
+    State(door): State<Arc<Door>>,
+    NamedRun(id): NamedRun,
+) -> Result<Json<EffectList>, Error> {
+    Ok(Json(door.reader.effects(&id).await?))
+}
+
+/// Lists writes at the forge.
+pub(crate) async fn writes(
+    State(door): State<Arc<Door>>,
+    NamedRun(id): NamedRun,
+) -> Result<Json<WriteList>, Error> {
+    Ok(Json(door.reader.writes(&id).await?))
+}
+
+/// Passes what an operator asks on to the run.
+pub(crate) async fn act(
+    State(door): State<Arc<Door>>,
+    NamedRun(id): NamedRun,
+    Posted(request): Posted<ActionRequest>,
+) -> Result<Json<AcceptedView>, Error> {
+    let (_, run) = door.reader.state(&id).await?;
+    let action = action(&door, &run, request).await?;
+    let input = Input::Operate {
+        by: door.settings.operator.clone(),
+        action,
+    };
+    let accepted = door
+        .inbox
+        .submit(Submission {
+            run: id,
+            input,
+            dedupe: None,
+            cause: "api".to_owned(),
+        })
+        .await?;
+    Ok(Json(AcceptedView {
+        seq: accepted.seq,
+        duplicate: accepted.duplicate,
+    }))
+}
+
+async fn action(door: &Door, run: &Run, request: ActionRequest) -> Result<Action, Error> {
+    // Without an open gate the machine itself says why there is nothing to answer.
+    let open = |gate: Option<GateKind>| {
+        gate.or(run.phase.gate().map(|gate| gate.kind))
+            .unwrap_or(GateKind::Plan)
+    };
+    Ok(match request {
+        ActionRequest::Approve {
+            gate,
+            subject,
+            comment,
+        } => Action::Approve {
+            gate: open(gate),
+            subject,
+            comment,
+        },
+        ActionRequest::Revise {
+            gate,
+            subject,
+            comment,
+        } => {
+            if comment.trim().is_empty() {
+                return Err(Refusal::CommentRequired.into());
+            }
+            let feedback = door.blobs.put(ArtifactKind::Feedback, comment.as_bytes()).await?;
+            Action::Revise {
+                gate: open(gate),
+                subject,
+                feedback,
+            }
+        }
+        ActionRequest::Reject {
+            gate,
+            subject,
+            comment,
+        } => Action::Reject {
+            gate: open(gate),
+            subject,
+            comment,
+        },
+        ActionRequest::Answer { question, text } => {
+            let question: EffectId = question
+                .or_else(|| detail::open_question(run).cloned())
+                .ok_or(Refusal::NoSuchQuestion)?;
+            if text.trim().is_empty() {
+                return Err(Refusal::CommentRequired.into());
+            }
+            Action::Answer {
+                question,
+                answer: door.blobs.put(ArtifactKind::Feedback, text.as_bytes()).await?,
+            }
+        }
+        ActionRequest::Pause => Action::Pause,
+        ActionRequest::Resume => Action::Resume,
+        ActionRequest::Cancel { comment } => Action::Cancel { comment },
+        ActionRequest::Retry => Action::Retry,
+        ActionRequest::Fail { comment } => Action::Fail { comment },
+        ActionRequest::Reprioritize { priority } => Action::Reprioritize {
+            priority: Priority::try_from(priority).map_err(|what| Error::Invalid { what })?,
+        },
+    })
+}

@@ -1,0 +1,91 @@
+//! Tells a run's story from its records: when it was in which phase, what the tests did, how often agents tried.
+//!
+//! Folds the events with the domain's own `evolve`, so that it cannot disagree with it. This module does not know where
+//! records are kept.
+
+use conductor_domain::event::Event;
+use conductor_domain::invocation::Purpose;
+use conductor_domain::plan::Plan;
+use conductor_domain::run::Run;
+use conductor_domain::testing::{Ending, TestRun};
+use conductor_domain::time::Timestamp;
+use conductor_port::ledger::Record;
+
+use crate::api::{PhaseSpan, TestView};
+
+/// A run's story so far.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    run: Option<Run>,
+    spans: Vec<(&'static str, Timestamp)>,
+    last: Timestamp,
+    pub(crate) tests: Vec<TestView>,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) plans: u32,
+    pub(crate) attempts: u32,
+    pub(crate) saved: Option<String>,
+}
+
+/// Reads the event that a decision record holds; a fact holds none.
+pub fn event_of(record: &Record) -> Option<Event> {
+    (record.class == "decision")
+        .then(|| serde_json::from_str(&record.payload).ok())
+        .flatten()
+}
+
+impl History {
+    /// Takes the next record in.
+    pub(crate) fn add(&mut self, record: &Record) {
+        self.last = record.at;
+        let Some(event) = event_of(record) else { return };
+        if let Event::TestsRan { tests, .. } = &event {
+            self.tests.push(test_view(tests));
+        } else if let Event::PlanDrafted { plan } = &event {
+            self.plans += 1;
+            self.plan = Some(plan.clone());
+        } else if let Event::InvocationEnded {
+            purpose: Purpose::Implement,
+            ..
+        } = &event
+        {
+            self.attempts += 1;
+        } else if let Event::CleanedUp { saved } = &event {
+            self.saved.clone_from(saved);
+        }
+        self.run = conductor_domain::evolve(self.run.take(), &event);
+        let Some(run) = &self.run else { return };
+        let name = run.phase.name().as_str();
+        if self.spans.last().is_none_or(|(last, _)| *last != name) {
+            self.spans.push((name, record.at));
+        }
+    }
+
+    /// Where the time went; the last stay is counted up to the last record.
+    pub(crate) fn phases(&self) -> Vec<PhaseSpan> {
+        let ends = self
+            .spans
+            .iter()
+            .skip(1)
+            .map(|(_, from)| *from)
+            .chain([self.last]);
+        self.spans
+            .iter()
+            .zip(ends)
+            .map(|((name, from), to)| PhaseSpan {
+                name: (*name).to_owned(),
+                from: *from,
+                ms: to.since(*from).0,
+            })
+            .collect()
+    }
+}
+
+fn test_view(tests: &TestRun) -> TestView {
+    TestView {
+        passed: tests.has_passed(),
+        ran: !matches!(tests.ending, Ending::NotRun { .. }),
+        said: tests.describe(),
+        output: tests.output.digest.clone(),
+        time: tests.time,
+    }
+}

@@ -1,0 +1,344 @@
+//! Reads what is kept and answers in the words of the wire; the same for the server and for a database without one.
+//!
+//! Changes nothing: of the ledger it uses `read` alone. This module does not know HTTP.
+
+use std::sync::Arc;
+
+use conductor_domain::artifact::Artifact;
+use conductor_domain::digest::Digest;
+use conductor_domain::fault::Fault;
+use conductor_domain::gate::GateKind;
+use conductor_domain::id::{OperatorName, RunId};
+use conductor_domain::instance::{Instance, Registration};
+use conductor_domain::phase::{Phase, Proposing, ProposingStep};
+use conductor_domain::refusal::Refusal;
+use conductor_domain::run::Run;
+use conductor_port::blobs::Blobs;
+use conductor_port::ledger::{Ledger, Record, RunRow, StreamId};
+use conductor_port::views::{RunFilter, Views};
+
+use crate::api::{
+    Approvals, EffectList, EffectView, EventList, EventView, GateView, InstanceView, PullRequestView,
+    RepoView, RunDetail, RunList, StateChange, SuspensionView, TextView, WriteList, WriteView,
+};
+use crate::detail;
+use crate::error::Error;
+use crate::history::History;
+
+/// The most records that one call returns.
+pub(crate) const MAX_EVENTS: u32 = 1_000;
+/// The most runs that one call returns.
+const MAX_RUNS: u32 = 500;
+
+/// Reads what is kept.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    views: Arc<dyn Views>,
+    ledger: Arc<dyn Ledger>,
+    blobs: Arc<dyn Blobs>,
+}
+
+impl Reader {
+    /// Makes a reader over three views of one store.
+    pub fn new(views: Arc<dyn Views>, ledger: Arc<dyn Ledger>, blobs: Arc<dyn Blobs>) -> Self {
+        Self { views, ledger, blobs }
+    }
+
+    /// Reads a run's row and state; a run that is not there is a refusal with a code.
+    pub(crate) async fn state(&self, id: &RunId) -> Result<(RunRow, Run), Error> {
+        let row = self.views.run(id).await?.ok_or(Refusal::NoSuchRun)?;
+        let run = parse_state(&row)?;
+        Ok((row, run))
+    }
+
+    /// Lists runs, newest first.
+    pub async fn runs(&self, mut filter: RunFilter) -> Result<RunList, Error> {
+        filter.limit = if filter.limit == 0 {
+            100
+        } else {
+            filter.limit.min(MAX_RUNS)
+        };
+        let rows = self.views.runs(&filter).await?;
+        let full = rows.len() == usize::try_from(filter.limit).unwrap_or(usize::MAX);
+        let next = rows.last().filter(|_| full).map(|row| row.run.clone());
+        let mut runs = Vec::with_capacity(rows.len());
+        for row in &rows {
+            runs.push(detail::run_view(row, &parse_state(row)?));
+        }
+        Ok(RunList { runs, next })
+    }
+
+    /// Reads the rows of runs; for the door's own questions.
+    pub(crate) async fn rows(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
+        Ok(self.views.runs(filter).await?)
+    }
+
+    /// Tells everything about one run.
+    pub async fn run(&self, id: &RunId) -> Result<RunDetail, Error> {
+        let (row, run) = self.state(id).await?;
+        self.detail(&row, &run).await
+    }
+
+    /// Tells where a run stands, briefly.
+    pub(crate) async fn state_change(&self, id: &RunId) -> Result<StateChange, Error> {
+        let (row, run) = self.state(id).await?;
+        Ok(StateChange {
+            run: detail::run_view(&row, &run),
+            waits_for: detail::waits_for(&run),
+            cleaned_up: run.cleaned_up,
+        })
+    }
+
+    /// Lists the runs that wait for a person, with what they wait for.
+    pub async fn approvals(&self) -> Result<Approvals, Error> {
+        let filter = RunFilter {
+            needs_human: true,
+            open: true,
+            limit: MAX_RUNS,
+            ..RunFilter::default()
+        };
+        let mut waiting = Vec::new();
+        for row in self.views.runs(&filter).await? {
+            waiting.push(self.detail(&row, &parse_state(&row)?).await?);
+        }
+        Ok(Approvals { waiting })
+    }
+
+    async fn detail(&self, row: &RunRow, run: &Run) -> Result<RunDetail, Error> {
+        let mut history = History::default();
+        let stream = StreamId::Run(row.run.clone());
+        let mut after = 0;
+        loop {
+            let records = self.ledger.read(&stream, after, MAX_EVENTS).await?;
+            let Some(last) = records.last() else { break };
+            after = last.seq;
+            for record in &records {
+                history.add(record);
+            }
+        }
+        // Who asks does not change what the machine accepts today; the name only has to be one.
+        let anyone = OperatorName::parse("operator").expect("a plain word is an operator name");
+        let allowed = detail::allowed(run, row, &anyone);
+        let plan = match &history.plan {
+            Some(plan) => Some(self.text(&plan.artifact).await?),
+            None => None,
+        };
+        Ok(RunDetail {
+            run: detail::run_view(row, run),
+            branch: run.spec.branch(),
+            waits_for: detail::waits_for(run),
+            next: detail::next_steps(run, &allowed),
+            allowed: allowed.into_iter().map(str::to_owned).collect(),
+            holds: detail::holds(run),
+            gate: self.gate(run).await?,
+            plan,
+            phases: history.phases(),
+            tests: history.tests,
+            pull_request: run.pull_request.as_ref().map(|pull_request| PullRequestView {
+                number: pull_request.number.0,
+                url: pull_request.url.clone(),
+                head: pull_request.head.to_string(),
+            }),
+            attempts: history.attempts,
+            plans: history.plans,
+            under_way: run
+                .in_flight
+                .values()
+                .map(|effect| effect.kind.to_string())
+                .collect(),
+            cleaned_up: run.cleaned_up,
+            saved: history.saved,
+        })
+    }
+
+    async fn gate(&self, run: &Run) -> Result<Option<GateView>, Error> {
+        let Some(gate) = run.phase.gate() else {
+            return Ok(None);
+        };
+        let mut shown = Vec::new();
+        for artifact in approved_artifacts(run) {
+            shown.push(self.text(artifact).await?);
+        }
+        let findings = gate
+            .findings
+            .iter()
+            .map(|finding| format!("{}: {}", finding.path, finding.kind))
+            .collect();
+        Ok(Some(GateView {
+            kind: gate.kind,
+            subject: gate.subject.clone(),
+            opened_at: gate.opened_at,
+            findings,
+            shown,
+        }))
+    }
+
+    async fn text(&self, artifact: &Artifact) -> Result<TextView, Error> {
+        let bytes = self.blobs.get(&artifact.digest).await?.ok_or_else(|| {
+            Fault::permanent(format!(
+                "{} {} is referred to and not kept",
+                artifact.kind.as_str(),
+                artifact.digest
+            ))
+        })?;
+        Ok(TextView {
+            kind: artifact.kind.as_str().to_owned(),
+            digest: artifact.digest.clone(),
+            truncated: artifact.truncated,
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        })
+    }
+
+    /// Reads kept bytes.
+    pub async fn artifact(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
+        self.blobs.get(digest).await?.ok_or_else(|| Error::NotFound {
+            what: format!("artifact {digest}"),
+        })
+    }
+
+    /// Reads records of a run after `after`, in order.
+    pub async fn events(&self, id: &RunId, after: u64, limit: u32) -> Result<EventList, Error> {
+        let limit = limit.clamp(1, MAX_EVENTS);
+        let records = self.ledger.read(&StreamId::Run(id.clone()), after, limit).await?;
+        if records.is_empty() {
+            self.state(id).await?;
+        }
+        Ok(EventList {
+            events: records.into_iter().map(event_view).collect(),
+        })
+    }
+
+    /// Lists the effects of a run.
+    pub async fn effects(&self, id: &RunId) -> Result<EffectList, Error> {
+        self.state(id).await?;
+        let rows = self.views.effects(id).await?;
+        let effects = rows
+            .into_iter()
+            .map(|row| EffectView {
+                id: row.id,
+                kind: row.kind.to_string(),
+                status: row.status,
+                attempts: row.attempts,
+                stop: row.stop,
+                created_at: row.created_at,
+            })
+            .collect();
+        Ok(EffectList { effects })
+    }
+
+    /// Lists the writes of a run at the forge.
+    pub async fn writes(&self, id: &RunId) -> Result<WriteList, Error> {
+        self.state(id).await?;
+        let writes = self.views.writes(id).await?;
+        let writes = writes
+            .into_iter()
+            .map(|write| WriteView {
+                effect: write.effect,
+                kind: write.kind,
+                actor_type: write.actor_type,
+                target: write.target,
+                payload_hash: write.payload_hash,
+                decision: write.decision,
+                reason: write.reason,
+                result: write.result,
+                at: write.at,
+            })
+            .collect();
+        Ok(WriteList { writes })
+    }
+
+    /// Reads the instance.
+    pub async fn instance(&self) -> Result<InstanceView, Error> {
+        let (instance, head) = self.views.instance().await?;
+        Ok(InstanceView {
+            kill_switch: instance.kill_switch,
+            repos: instance.repos.values().map(repo_view).collect(),
+            suspensions: instance
+                .suspensions
+                .iter()
+                .map(|(account, until)| SuspensionView {
+                    account: account.clone(),
+                    until: *until,
+                })
+                .collect(),
+            projects: instance.projects,
+            events: head.seq,
+            head: head.hash,
+        })
+    }
+
+    /// Finds a registered repository by `owner/name`; the forge ignores case, so do we.
+    pub(crate) async fn registration(&self, name: &str) -> Result<Option<Registration>, Error> {
+        let (instance, _) = self.views.instance().await?;
+        Ok(find_registration(instance, name))
+    }
+}
+
+fn find_registration(instance: Instance, name: &str) -> Option<Registration> {
+    instance
+        .repos
+        .into_values()
+        .find(|known| known.repo.to_string().eq_ignore_ascii_case(name))
+}
+
+/// Lists what a gate asks to approve, in the order a person should read it.
+fn approved_artifacts(run: &Run) -> Vec<&Artifact> {
+    match &run.phase {
+        Phase::AwaitingPlanApproval(waiting) => {
+            vec![
+                &waiting.issue.artifact,
+                &waiting.plan.artifact,
+                &waiting.review.artifact,
+            ]
+        }
+        Phase::Proposing(Proposing {
+            step: ProposingStep::AwaitingApproval { gate, inspection },
+            ..
+        }) => match gate.kind {
+            GateKind::Plan | GateKind::Diff => vec![&inspection.rendered],
+        },
+        Phase::Pending(_)
+        | Phase::Planning(_)
+        | Phase::Executing(_)
+        | Phase::Proposing(_)
+        | Phase::AwaitingMerge(_)
+        | Phase::Completed
+        | Phase::Cancelled { .. }
+        | Phase::Failed { .. } => vec![],
+    }
+}
+
+/// Parses a row's state.
+pub(crate) fn parse_state(row: &RunRow) -> Result<Run, Fault> {
+    serde_json::from_str(&row.state).map_err(|error| {
+        Fault::permanent(format!(
+            "the projection of run {} cannot be read ({error}); `conductor projections rebuild` makes it anew",
+            row.run
+        ))
+    })
+}
+
+fn repo_view(registration: &Registration) -> RepoView {
+    RepoView {
+        id: registration.repo.id,
+        repo: registration.repo.to_string(),
+        project: registration.project.clone(),
+        base_branch: registration.repo.base_branch.clone(),
+        test_command: registration.test_command.clone(),
+        slots: registration.slots,
+        clone_url: registration.repo.clone_url.clone(),
+    }
+}
+
+pub(crate) fn event_view(record: Record) -> EventView {
+    EventView {
+        seq: record.seq,
+        class: record.class,
+        kind: record.kind,
+        at: record.at,
+        actor: record.actor,
+        actor_type: record.actor_type,
+        payload: serde_json::from_str(&record.payload).unwrap_or(serde_json::Value::String(record.payload)),
+        hash: record.hash,
+    }
+}
