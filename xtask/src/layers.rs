@@ -25,6 +25,33 @@ enum Knows {
 
 use Knows::{All, Only};
 
+/// A crate that the test kit itself stands on, or that needs none of it.
+const fn inner(name: &'static str, knows: &'static [&'static str]) -> Layer {
+    Layer {
+        name,
+        knows: Only(knows),
+        tests_know_the_kit: false,
+    }
+}
+
+/// A crate that is tested with the kit.
+const fn outer(name: &'static str, knows: &'static [&'static str]) -> Layer {
+    Layer {
+        name,
+        knows: Only(knows),
+        tests_know_the_kit: true,
+    }
+}
+
+/// A crate in which everything meets.
+const fn top(name: &'static str) -> Layer {
+    Layer {
+        name,
+        knows: All,
+        tests_know_the_kit: true,
+    }
+}
+
 const DOMAIN: &str = "conductor-domain";
 const POLICY: &str = "conductor-policy";
 const PORT: &str = "conductor-port";
@@ -35,116 +62,28 @@ const KIT: &[&str] = &["conductor-testkit", "conductor-contract", "conductor-for
 
 /// Whoever knows a port knows the domain's words in it, so both are named.
 const LAYERS: &[Layer] = &[
-    Layer {
-        name: DOMAIN,
-        knows: Only(&[]),
-        tests_know_the_kit: false,
-    },
-    Layer {
-        name: POLICY,
-        knows: Only(&[DOMAIN]),
-        tests_know_the_kit: false,
-    },
-    Layer {
-        name: PORT,
-        knows: Only(&[DOMAIN]),
-        tests_know_the_kit: false,
-    },
-    Layer {
-        name: "conductor-contract",
-        knows: Only(&[DOMAIN, PORT]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-engine",
-        knows: Only(&[DOMAIN, PORT, POLICY]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-store",
-        knows: Only(&[DOMAIN, PORT]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-git",
-        knows: Only(&[DOMAIN, PORT]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: GUEST,
-        knows: Only(&[]),
-        tests_know_the_kit: false,
-    },
-    Layer {
-        name: "conductor-executor",
-        knows: Only(&[DOMAIN, PORT, GUEST]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-gateway",
-        knows: Only(&[DOMAIN, PORT]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-agent",
-        knows: Only(&[DOMAIN, PORT]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: PROCESSOR,
-        knows: Only(&[DOMAIN, PORT]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-skill",
-        knows: Only(&[DOMAIN, PORT]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-github",
-        knows: Only(&[DOMAIN, PORT]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-forge",
-        knows: Only(&[]),
-        tests_know_the_kit: false,
-    },
-    Layer {
-        name: "conductor-tools",
-        knows: Only(&[DOMAIN, PORT, POLICY]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-web",
-        knows: Only(&[DOMAIN, PORT]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor",
-        knows: All,
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-admin",
-        knows: Only(&[DOMAIN, PROCESSOR]),
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-testkit",
-        knows: All,
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "conductor-it",
-        knows: All,
-        tests_know_the_kit: true,
-    },
-    Layer {
-        name: "xtask",
-        knows: Only(&[]),
-        tests_know_the_kit: false,
-    },
+    inner(DOMAIN, &[]),
+    inner(POLICY, &[DOMAIN]),
+    inner(PORT, &[DOMAIN]),
+    outer("conductor-contract", &[DOMAIN, PORT]),
+    outer("conductor-engine", &[DOMAIN, PORT, POLICY]),
+    outer("conductor-store", &[DOMAIN, PORT]),
+    outer("conductor-git", &[DOMAIN, PORT]),
+    inner(GUEST, &[]),
+    outer("conductor-executor", &[DOMAIN, PORT, GUEST]),
+    outer("conductor-gateway", &[DOMAIN, PORT]),
+    outer("conductor-agent", &[DOMAIN, PORT]),
+    outer(PROCESSOR, &[DOMAIN, PORT]),
+    outer("conductor-skill", &[DOMAIN, PORT]),
+    outer("conductor-github", &[DOMAIN, PORT]),
+    inner("conductor-forge", &[]),
+    outer("conductor-tools", &[DOMAIN, PORT, POLICY]),
+    outer("conductor-web", &[DOMAIN, PORT]),
+    top("conductor"),
+    outer("conductor-admin", &[DOMAIN, PROCESSOR]),
+    top("conductor-testkit"),
+    top("conductor-it"),
+    inner("xtask", &[]),
 ];
 
 /// What the domain may use from outside: words for data, hashes and errors; nothing that acts.
