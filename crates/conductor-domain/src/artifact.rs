@@ -63,6 +63,11 @@ impl ArtifactKind {
 impl Artifact {
     /// Describes whole bytes.
     pub fn of(kind: ArtifactKind, bytes: &[u8]) -> Self {
-        Self { kind, digest: Digest::of(bytes), bytes: bytes.len() as u64, truncated: false }
+        Self {
+            kind,
+            digest: Digest::of(bytes),
+            bytes: bytes.len() as u64,
+            truncated: false,
+        }
     }
 }

@@ -42,9 +42,10 @@ pub fn next_deadline(run: &Run) -> Option<(Timestamp, Deadline)> {
     });
     let flush = (!run.throttle.deferred.is_empty()).then(|| (run.throttle.opens_at(), Deadline::Flush));
     let poll = match &run.phase {
-        Phase::AwaitingMerge(_) => {
-            run.heard.pull_request_at.map(|at| (at.after(run.spec.limits.poll), Deadline::Poll))
-        }
+        Phase::AwaitingMerge(_) => run
+            .heard
+            .pull_request_at
+            .map(|at| (at.after(run.spec.limits.poll), Deadline::Poll)),
         Phase::Pending(_)
         | Phase::Planning(_)
         | Phase::AwaitingPlanApproval(_)

@@ -25,9 +25,16 @@ impl Digest {
     pub fn parse(text: impl Into<String>) -> Result<Self, InvalidDigest> {
         let text = text.into();
         let valid = text.strip_prefix("sha256:").is_some_and(|hex| {
-            hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+            hex.len() == 64
+                && hex
+                    .bytes()
+                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         });
-        if valid { Ok(Self(text)) } else { Err(InvalidDigest(text)) }
+        if valid {
+            Ok(Self(text))
+        } else {
+            Err(InvalidDigest(text))
+        }
     }
 
     /// Returns the address as text.

@@ -262,7 +262,11 @@ impl EffectKind {
     pub fn writes_to_forge(self) -> bool {
         matches!(
             self,
-            Self::Push | Self::OpenPullRequest | Self::PublishCheck | Self::ClosePullRequest | Self::PostComment
+            Self::Push
+                | Self::OpenPullRequest
+                | Self::PublishCheck
+                | Self::ClosePullRequest
+                | Self::PostComment
         )
     }
 }
@@ -296,8 +300,11 @@ impl Effect {
     }
 }
 
-/// Computes the digest that the log keeps of a decision's effects, so that a replay can compare them.
-pub fn effects_digest(effects: &[EffectRequest]) -> Digest {
-    let bytes = serde_json::to_vec(effects).expect("effects hold only strings, numbers, lists and maps with string keys");
-    Digest::of(&bytes)
+impl EffectRequest {
+    /// Computes the digest that the log keeps of the request.
+    pub fn digest(&self) -> Digest {
+        let bytes = serde_json::to_vec(self)
+            .expect("a request holds only text, numbers, lists and maps with text keys");
+        Digest::of(&bytes)
+    }
 }

@@ -13,7 +13,7 @@ use crate::forge::{HumanReview, IssueSnapshot, PullRequest};
 use crate::gate::{Gate, GateKind};
 use crate::hold::{Hold, HoldKind};
 use crate::id::{CommitId, EffectId, OperatorName};
-use crate::invocation::{Purpose, ToolLogHead};
+use crate::invocation::{Papers, Purpose, ToolLogHead};
 use crate::message::Message;
 use crate::phase::{AfterTests, EndReason};
 use crate::plan::{Plan, Review, TestReport};
@@ -41,13 +41,33 @@ pub enum Event {
     /// The Planner must revise.
     PlanSentBack { feedback: Artifact },
     /// The plan stands before a human.
-    PlanProposed { gate: Gate, plan: Plan, review: Review, issue: IssueSnapshot },
+    PlanProposed {
+        gate: Gate,
+        plan: Plan,
+        review: Review,
+        issue: IssueSnapshot,
+    },
     /// A human approved what a gate showed.
-    GateApproved { kind: GateKind, subject: Digest, by: OperatorName, comment: Option<String> },
+    GateApproved {
+        kind: GateKind,
+        subject: Digest,
+        by: OperatorName,
+        comment: Option<String>,
+    },
     /// A human sent back what a gate showed.
-    GateRevised { kind: GateKind, subject: Digest, by: OperatorName, feedback: Artifact },
+    GateRevised {
+        kind: GateKind,
+        subject: Digest,
+        by: OperatorName,
+        feedback: Artifact,
+    },
     /// A human rejected what a gate showed.
-    GateRejected { kind: GateKind, subject: Digest, by: OperatorName, comment: Option<String> },
+    GateRejected {
+        kind: GateKind,
+        subject: Digest,
+        by: OperatorName,
+        comment: Option<String>,
+    },
     /// What a gate showed changed, so that it asks anew.
     GateReopened { gate: Gate, issue: IssueSnapshot },
     /// The approved plan is being carried out; the counters start anew.
@@ -66,10 +86,15 @@ pub enum Event {
     TestingBegan { commit: CommitId, then: AfterTests },
     /// The test command ran.
     TestsRan { tests: TestRun, then: AfterTests },
+    /// New tests are being run on the base.
+    RedFirstBegan { tests: TestRun },
     /// New tests ran on the base.
     RedFirstChecked { outcome: RedFirstOutcome },
     /// The Tester's words, and whether they contradict what was seen.
-    TestsInterpreted { report: Option<TestReport>, contradicts: bool },
+    TestsInterpreted {
+        report: Option<TestReport>,
+        contradicts: bool,
+    },
     /// The Reviewer is asked about the work.
     ImplementationReviewBegan { tests: TestRun },
     /// The Reviewer judged the work.
@@ -113,23 +138,51 @@ pub enum Event {
     /// One reason to stand still is gone.
     HoldReleased { kind: HoldKind },
     /// A human answered a question.
-    QuestionAnswered { question: EffectId, by: OperatorName, answer: Artifact },
+    QuestionAnswered {
+        question: EffectId,
+        by: OperatorName,
+        answer: Artifact,
+    },
     /// The current phase starts over.
     PhaseRetried { by: OperatorName },
     /// The run moved in the queue.
     Reprioritized { priority: Priority },
     /// An invocation ended; its tool log and papers are anchored here.
-    InvocationEnded { effect: EffectId, purpose: Purpose, tools: ToolLogHead, receipt: Option<Digest> },
+    /// `counts` is whether the agent got its chance: a stopped or interrupted one starts over with the same number.
+    InvocationEnded {
+        effect: EffectId,
+        purpose: Purpose,
+        counts: bool,
+        tools: ToolLogHead,
+        papers: Option<Papers>,
+    },
     /// An agent failed at its job and is asked again, or no longer.
-    AgentFailed { purpose: Purpose, failures: u32, reason: String },
+    AgentFailed {
+        purpose: Purpose,
+        failures: u32,
+        reason: String,
+    },
     /// Conductor died during an effect.
-    Interrupted { effect: EffectId, interruptions: u32, saved: Option<String> },
-    /// Effects were asked for; their digest lets a replay compare them.
-    EffectsRequested { effects: Vec<RequestedEffect>, digest: Digest },
+    Interrupted {
+        effect: EffectId,
+        interruptions: u32,
+        saved: Option<String>,
+    },
+    /// An effect was asked for; its digest lets a replay compare it, and the chain cover it.
+    EffectRequested {
+        effect: EffectId,
+        kind: EffectKind,
+        digest: Digest,
+    },
     /// An effect came to its end.
     EffectSettled { effect: EffectId },
     /// An effect will be repeated.
-    EffectRetryScheduled { effect: EffectId, attempt: u32, at: Timestamp, reason: String },
+    EffectRetryScheduled {
+        effect: EffectId,
+        attempt: u32,
+        at: Timestamp,
+        reason: String,
+    },
     /// An effect was told to stop.
     EffectStopRequested { effect: EffectId },
     /// An environment was broken and is made anew (RUN-12, ENV-6).
@@ -150,15 +203,6 @@ pub enum Event {
     Noted { what: String },
 }
 
-/// An effect as the log names it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RequestedEffect {
-    /// Its id.
-    pub id: EffectId,
-    /// Its kind.
-    pub kind: EffectKind,
-}
-
 impl Event {
     /// The name in records and on pages.
     pub fn name(&self) -> &'static str {
@@ -175,7 +219,8 @@ impl Event {
             GateRejected => "gate_rejected", GateReopened => "gate_reopened", ExecutionBegan => "execution_began",
             ReworkBegan => "rework_began", ImplementationFinished => "implementation_finished",
             WorkCommitted => "work_committed", RebaseBegan => "rebase_began", WorkRebased => "work_rebased",
-            TestingBegan => "testing_began", TestsRan => "tests_ran", RedFirstChecked => "red_first_checked",
+            TestingBegan => "testing_began", TestsRan => "tests_ran", RedFirstBegan => "red_first_began",
+            RedFirstChecked => "red_first_checked",
             TestsInterpreted => "tests_interpreted", ImplementationReviewBegan => "implementation_review_began",
             ImplementationReviewed => "implementation_reviewed", AttemptFailed => "attempt_failed",
             ProposalBegan => "proposal_began", DiffInspected => "diff_inspected",
@@ -187,7 +232,7 @@ impl Event {
             CleanedUp => "cleaned_up", HoldPlaced => "hold_placed", HoldReleased => "hold_released",
             QuestionAnswered => "question_answered", PhaseRetried => "phase_retried",
             Reprioritized => "reprioritized", InvocationEnded => "invocation_ended",
-            AgentFailed => "agent_failed", Interrupted => "interrupted", EffectsRequested => "effects_requested",
+            AgentFailed => "agent_failed", Interrupted => "interrupted", EffectRequested => "effect_requested",
             EffectSettled => "effect_settled", EffectRetryScheduled => "effect_retry_scheduled",
             EffectStopRequested => "effect_stop_requested", EnvironmentRecreated => "environment_recreated",
             MessageSent => "message_sent", MessageDeferred => "message_deferred",

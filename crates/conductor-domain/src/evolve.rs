@@ -1,4 +1,375 @@
-//! stub
-use crate::{Event, Run};
-/// Folds.
-pub fn evolve(run: Option<Run>, _event: &Event) -> Option<Run> { run }
+//! Folds an event into a run: total, cannot fail, asks nothing.
+//!
+//! An event that does not fit where the run stands changes nothing; `decide` never makes one, and the laws in
+//! `invariant` would say so. This module does not know why anything happened.
+
+use crate::event::Event;
+use crate::hold::HoldKind;
+use crate::phase::{
+    ApprovedPlan, AwaitingMerge, Executing, ExecutingStep, Phase, PlanGate, Planning, PlanningStep,
+    Proposing, ProposingStep, SetUp, Workspace,
+};
+use crate::run::{Counters, Heard, InFlight, Run};
+use crate::spec::RunSpec;
+use crate::testing::TestRun;
+use crate::throttle::Throttle;
+
+/// Folds an event into a run; there is none before `RunStarted`.
+pub fn evolve(run: Option<Run>, event: &Event) -> Option<Run> {
+    match (run, event) {
+        (None, Event::RunStarted { spec }) => Some(born(spec)),
+        (None, _) => None,
+        (Some(mut run), event) => {
+            apply(&mut run, event);
+            Some(run)
+        }
+    }
+}
+
+fn born(spec: &RunSpec) -> Run {
+    Run {
+        spec: spec.clone(),
+        priority: spec.priority,
+        phase: Phase::Pending(SetUp::ReadingIssue),
+        holds: crate::hold::Holds::default(),
+        issue: None,
+        workspace: None,
+        pull_request: None,
+        in_flight: std::collections::BTreeMap::default(),
+        counters: Counters::default(),
+        throttle: Throttle::default(),
+        heard: Heard::default(),
+        reminded_at: None,
+        cleaned_up: false,
+    }
+}
+
+fn apply(run: &mut Run, event: &Event) {
+    match event {
+        Event::IssueSnapshotted { issue } => {
+            run.issue = Some(issue.clone());
+            if run.phase == Phase::Pending(SetUp::ReadingIssue) {
+                run.phase = Phase::Pending(SetUp::PreparingWorkspace);
+            }
+        }
+        Event::WorkspacePrepared { base } => {
+            run.workspace = Some(Workspace {
+                base: base.clone(),
+                head: base.clone(),
+                pushed: None,
+            });
+        }
+        Event::PlanningBegan { feedback } => {
+            start_counting(run);
+            run.phase = Phase::Planning(Planning {
+                revisions: 0,
+                feedback: feedback.clone(),
+                step: PlanningStep::Drafting,
+            });
+        }
+        Event::PlanDrafted { plan } => {
+            run.counters.agent_failures = 0;
+            planning(run, |planning| {
+                planning.step = PlanningStep::Reviewing { plan: plan.clone() }
+            });
+        }
+        Event::PlanSentBack { feedback } => planning(run, |planning| {
+            planning.revisions += 1;
+            planning.feedback.push(feedback.clone());
+            planning.step = PlanningStep::Drafting;
+        }),
+        Event::PlanProposed {
+            gate,
+            plan,
+            review,
+            issue,
+        } => {
+            run.phase = Phase::AwaitingPlanApproval(PlanGate {
+                gate: gate.clone(),
+                plan: plan.clone(),
+                review: review.clone(),
+                issue: issue.clone(),
+            });
+        }
+        Event::GateReopened { gate, issue } => {
+            run.issue = Some(issue.clone());
+            if let Phase::AwaitingPlanApproval(waiting) = &mut run.phase {
+                waiting.gate = gate.clone();
+                waiting.issue = issue.clone();
+            }
+        }
+        Event::ExecutionBegan { by } => {
+            if let Phase::AwaitingPlanApproval(waiting) = &run.phase {
+                let approved = ApprovedPlan {
+                    plan: waiting.plan.clone(),
+                    issue: waiting.issue.clone(),
+                    by: by.clone(),
+                };
+                start_counting(run);
+                run.phase = Phase::Executing(Executing {
+                    approved,
+                    retries: 0,
+                    feedback: vec![],
+                    step: ExecutingStep::Implementing,
+                });
+            }
+        }
+        Event::ReworkBegan { feedback } => {
+            if let Some((approved, _)) = carried(&run.phase) {
+                start_counting(run);
+                run.phase = Phase::Executing(Executing {
+                    approved,
+                    retries: 0,
+                    feedback: feedback.clone(),
+                    step: ExecutingStep::Implementing,
+                });
+            }
+        }
+        Event::ImplementationFinished => {
+            run.counters.agent_failures = 0;
+            executing(run, |executing| executing.step = ExecutingStep::Committing);
+        }
+        Event::WorkCommitted { commit, .. } => {
+            if let Some(workspace) = &mut run.workspace {
+                workspace.head = commit.clone();
+            }
+        }
+        Event::RebaseBegan => {
+            if let Some((approved, retries)) = carried(&run.phase) {
+                run.phase = Phase::Executing(Executing {
+                    approved,
+                    retries,
+                    feedback: vec![],
+                    step: ExecutingStep::Rebasing,
+                });
+            }
+        }
+        Event::WorkRebased { base, head } => {
+            run.heard.base_moved = None;
+            if let Some(workspace) = &mut run.workspace {
+                workspace.base = base.clone();
+                workspace.head = head.clone();
+            }
+        }
+        Event::TestingBegan { then, .. } => {
+            executing(run, |executing| {
+                executing.step = ExecutingStep::Testing { then: *then }
+            });
+        }
+        Event::TestsRan { tests, .. } => interpreting(run, tests),
+        Event::RedFirstBegan { tests } => {
+            executing(run, |executing| {
+                executing.step = ExecutingStep::CheckingRedFirst { tests: tests.clone() }
+            });
+        }
+        Event::RedFirstChecked { .. } => {
+            if let Phase::Executing(Executing {
+                step: ExecutingStep::CheckingRedFirst { tests },
+                ..
+            }) = &run.phase
+            {
+                let tests = tests.clone();
+                interpreting(run, &tests);
+            }
+        }
+        Event::ImplementationReviewBegan { tests } => {
+            executing(run, |executing| {
+                executing.step = ExecutingStep::Reviewing { tests: tests.clone() }
+            });
+        }
+        Event::PlanReviewed { .. }
+        | Event::TestsInterpreted { .. }
+        | Event::ImplementationReviewed { .. } => {
+            run.counters.agent_failures = 0;
+        }
+        Event::AttemptFailed { retries, feedback } => executing(run, |executing| {
+            executing.retries = *retries;
+            executing.feedback.clone_from(feedback);
+            executing.step = ExecutingStep::Implementing;
+        }),
+        Event::ProposalBegan { tests } => {
+            if let Some((approved, retries)) = carried(&run.phase) {
+                run.phase = Phase::Proposing(Proposing {
+                    approved,
+                    tests: tests.clone(),
+                    retries,
+                    step: ProposingStep::Inspecting,
+                });
+            }
+        }
+        Event::DiffGateOpened { gate, inspection } => proposing(run, |proposing| {
+            proposing.step = ProposingStep::AwaitingApproval {
+                gate: gate.clone(),
+                inspection: inspection.clone(),
+            };
+        }),
+        Event::DiffCleared => proposing(run, |proposing| proposing.step = ProposingStep::Pushing),
+        Event::Pushed { commit } => {
+            if let Some(workspace) = &mut run.workspace {
+                workspace.pushed = Some(commit.clone());
+            }
+            let next = match &mut run.pull_request {
+                Some(pull_request) => {
+                    pull_request.head = commit.clone();
+                    ProposingStep::PublishingCheck
+                }
+                None => ProposingStep::OpeningPullRequest,
+            };
+            proposing(run, |proposing| proposing.step = next);
+        }
+        Event::PullRequestOpened { pull_request } => {
+            run.pull_request = Some(pull_request.clone());
+            proposing(run, |proposing| proposing.step = ProposingStep::PublishingCheck);
+        }
+        Event::MergeAwaited => {
+            if let (Phase::Proposing(proposing), Some(pull_request)) = (&run.phase, &run.pull_request) {
+                run.phase = Phase::AwaitingMerge(AwaitingMerge {
+                    approved: proposing.approved.clone(),
+                    tests: proposing.tests.clone(),
+                    pull_request: pull_request.clone(),
+                });
+            }
+        }
+        Event::ChangesRequested { review } => run.heard.review = Some(review.id),
+        Event::ChecksFailed { head, .. } => run.heard.failed_checks = Some(head.clone()),
+        Event::BaseMoved { head } => run.heard.base_moved = Some(head.clone()),
+        Event::RunCompleted => end(run, Phase::Completed),
+        Event::RunCancelled { reason } => end(
+            run,
+            Phase::Cancelled {
+                reason: reason.clone(),
+            },
+        ),
+        Event::RunFailed { reason } => end(
+            run,
+            Phase::Failed {
+                reason: reason.clone(),
+            },
+        ),
+        Event::CleanedUp { .. } => run.cleaned_up = true,
+        Event::HoldPlaced { hold } => run.holds.place(hold.clone()),
+        Event::HoldReleased { kind } => run.holds.release(*kind),
+        Event::QuestionAnswered { answer, .. } => match &mut run.phase {
+            Phase::Planning(planning) => planning.feedback.push(answer.clone()),
+            Phase::Executing(executing) => executing.feedback.push(answer.clone()),
+            Phase::Pending(_)
+            | Phase::AwaitingPlanApproval(_)
+            | Phase::Proposing(_)
+            | Phase::AwaitingMerge(_)
+            | Phase::Completed
+            | Phase::Cancelled { .. }
+            | Phase::Failed { .. } => {}
+        },
+        Event::PhaseRetried { .. } => start_counting(run),
+        Event::Reprioritized { priority } => run.priority = *priority,
+        Event::InvocationEnded { purpose, counts, .. } => {
+            if *counts {
+                *run.counters.invocations.entry(*purpose).or_default() += 1;
+            }
+        }
+        Event::AgentFailed { failures, .. } => run.counters.agent_failures = *failures,
+        Event::Interrupted { interruptions, .. } => run.counters.interruptions = *interruptions,
+        Event::EffectRequested { effect, kind, .. } => {
+            run.in_flight.insert(
+                effect.clone(),
+                InFlight {
+                    kind: *kind,
+                    stopping: false,
+                },
+            );
+        }
+        Event::EffectSettled { effect } => {
+            if run
+                .in_flight
+                .remove(effect)
+                .is_some_and(|settled| settled.kind.is_work())
+            {
+                run.counters.interruptions = 0;
+            }
+        }
+        Event::EffectStopRequested { effect } => {
+            if let Some(in_flight) = run.in_flight.get_mut(effect) {
+                in_flight.stopping = true;
+            }
+        }
+        Event::EnvironmentRecreated { .. } => run.counters.environment_recreated = true,
+        Event::MessageSent { at } => run.throttle.charge(*at),
+        Event::MessageDeferred { message } => run.throttle.deferred.push((**message).clone()),
+        Event::MessagesFlushed { .. } => run.throttle.deferred.clear(),
+        Event::Reminded { at } => run.reminded_at = Some(*at),
+        Event::PullRequestSeen { at } => run.heard.pull_request_at = Some(*at),
+        Event::RunStarted { .. }
+        | Event::GateApproved { .. }
+        | Event::GateRevised { .. }
+        | Event::GateRejected { .. }
+        | Event::DiffInspected { .. }
+        | Event::PullRequestMerged { .. }
+        | Event::PullRequestClosed
+        | Event::EffectRetryScheduled { .. }
+        | Event::CommentDenied { .. }
+        | Event::Noted { .. } => {}
+    }
+}
+
+/// Starts the counters of a phase anew; the numbers of the invocations go on.
+fn start_counting(run: &mut Run) {
+    let invocations = std::mem::take(&mut run.counters.invocations);
+    run.counters = Counters {
+        invocations,
+        ..Counters::default()
+    };
+}
+
+/// Takes every hold away: an ended run waits for nothing.
+fn end(run: &mut Run, phase: Phase) {
+    run.phase = phase;
+    for kind in [
+        HoldKind::Operator,
+        HoldKind::Question,
+        HoldKind::ProviderLimit,
+        HoldKind::Failure,
+        HoldKind::Policy,
+        HoldKind::KillSwitch,
+    ] {
+        run.holds.release(kind);
+    }
+}
+
+/// The approved plan and the retries that go along from phase to phase.
+fn carried(phase: &Phase) -> Option<(ApprovedPlan, u32)> {
+    match phase {
+        Phase::Executing(executing) => Some((executing.approved.clone(), executing.retries)),
+        Phase::Proposing(proposing) => Some((proposing.approved.clone(), proposing.retries)),
+        Phase::AwaitingMerge(waiting) => Some((waiting.approved.clone(), 0)),
+        Phase::Pending(_)
+        | Phase::Planning(_)
+        | Phase::AwaitingPlanApproval(_)
+        | Phase::Completed
+        | Phase::Cancelled { .. }
+        | Phase::Failed { .. } => None,
+    }
+}
+
+fn planning(run: &mut Run, change: impl FnOnce(&mut Planning)) {
+    if let Phase::Planning(planning) = &mut run.phase {
+        change(planning);
+    }
+}
+
+fn executing(run: &mut Run, change: impl FnOnce(&mut Executing)) {
+    if let Phase::Executing(executing) = &mut run.phase {
+        change(executing);
+    }
+}
+
+fn proposing(run: &mut Run, change: impl FnOnce(&mut Proposing)) {
+    if let Phase::Proposing(proposing) = &mut run.phase {
+        change(proposing);
+    }
+}
+
+fn interpreting(run: &mut Run, tests: &TestRun) {
+    executing(run, |executing| {
+        executing.step = ExecutingStep::Interpreting { tests: tests.clone() }
+    });
+}

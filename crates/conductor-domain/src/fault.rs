@@ -34,21 +34,35 @@ pub enum FaultKind {
 impl Fault {
     /// Makes a fault that a later repeat may not meet.
     pub fn transient(what: impl Into<String>) -> Self {
-        Self { kind: FaultKind::Transient { retry_after: None }, what: what.into() }
+        Self {
+            kind: FaultKind::Transient { retry_after: None },
+            what: what.into(),
+        }
     }
 
     /// Makes a transient fault whose end the world announced.
     pub fn transient_for(length: Millis, what: impl Into<String>) -> Self {
-        Self { kind: FaultKind::Transient { retry_after: Some(length) }, what: what.into() }
+        Self {
+            kind: FaultKind::Transient {
+                retry_after: Some(length),
+            },
+            what: what.into(),
+        }
     }
 
     /// Makes a fault caused by a concurrent change.
     pub fn conflict(what: impl Into<String>) -> Self {
-        Self { kind: FaultKind::Conflict, what: what.into() }
+        Self {
+            kind: FaultKind::Conflict,
+            what: what.into(),
+        }
     }
 
     /// Makes a fault that no repeat will mend.
     pub fn permanent(what: impl Into<String>) -> Self {
-        Self { kind: FaultKind::Permanent, what: what.into() }
+        Self {
+            kind: FaultKind::Permanent,
+            what: what.into(),
+        }
     }
 }

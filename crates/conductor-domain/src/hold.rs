@@ -93,7 +93,9 @@ impl std::fmt::Display for Hold {
         match self {
             Self::Operator { by } => write!(f, "paused by {by}"),
             Self::Question { text, .. } => write!(f, "a question waits for an answer: {text}"),
-            Self::ProviderLimit { account, .. } => write!(f, "the provider refuses more work on account {account}"),
+            Self::ProviderLimit { account, .. } => {
+                write!(f, "the provider refuses more work on account {account}")
+            }
             Self::Failure { reason } => write!(f, "failed: {reason}"),
             Self::Policy { reason } => write!(f, "policy: {reason}"),
             Self::KillSwitch => f.write_str("the kill switch is on"),

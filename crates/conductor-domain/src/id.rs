@@ -65,7 +65,9 @@ macro_rules! text_id {
 fn is_slug(text: &str, longest: usize) -> bool {
     !text.is_empty()
         && text.len() <= longest
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
@@ -150,14 +152,19 @@ impl std::fmt::Display for PullRequestNumber {
 mod tests {
     use super::*;
 
+    /// S-8: an empty id would delete the ref it is written to.
     #[test]
     fn hostile_ids_are_refused() {
         for bad in ["", "-a", "a-", "A", "a/b", "../x", "a b", "a\n", &"x".repeat(41)] {
             assert!(RunId::parse(bad).is_err(), "{bad:?}");
         }
-        /// S-8: an empty id would delete the ref it is written to.
-        const NOT_COMMITS: [&str; 5] = ["", "abc", "HEAD", "0123456789abcdef0123456789abcdef0123456G", "-c"];
-        for bad in NOT_COMMITS {
+        for bad in [
+            "",
+            "abc",
+            "HEAD",
+            "0123456789abcdef0123456789abcdef0123456G",
+            "-c",
+        ] {
             assert!(CommitId::parse(bad).is_err(), "{bad:?}");
         }
         assert!(serde_json::from_str::<CommitId>("\"\"").is_err());

@@ -251,4 +251,3 @@ pub enum PolicyVerdict {
         reason: String,
     },
 }
-

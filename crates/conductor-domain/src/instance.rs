@@ -68,7 +68,10 @@ pub enum InstanceEvent {
     /// A project exists.
     ProjectAdded { by: OperatorName, project: ProjectId },
     /// A repository is registered.
-    RepoRegistered { by: OperatorName, registration: Registration },
+    RepoRegistered {
+        by: OperatorName,
+        registration: Registration,
+    },
     /// The kill switch was turned.
     KillSwitchTurned { by: OperatorName, on: bool },
     /// An account is suspended until a time.
@@ -161,7 +164,9 @@ impl InstanceRefusal {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::ProjectExists(_) => "use it, or choose another name",
-            Self::NoSuchProject(_) => "`conductor project list` shows the projects; `conductor project add` makes one",
+            Self::NoSuchProject(_) => {
+                "`conductor project list` shows the projects; `conductor project add` makes one"
+            }
             Self::RepoElsewhere { .. } => "a repository belongs to one project",
             Self::NoTestCommand => "say it with --test '<command>'",
             Self::NoSlot => "give --slots 1 or more",
@@ -171,13 +176,19 @@ impl InstanceRefusal {
 }
 
 /// Decides what follows from an input to the instance.
-pub fn decide_instance(instance: &Instance, input: &InstanceInput) -> Result<Vec<InstanceEvent>, InstanceRefusal> {
+pub fn decide_instance(
+    instance: &Instance,
+    input: &InstanceInput,
+) -> Result<Vec<InstanceEvent>, InstanceRefusal> {
     match input {
         InstanceInput::AddProject { by, project } => {
             if instance.projects.contains(project) {
                 return Err(InstanceRefusal::ProjectExists(project.clone()));
             }
-            Ok(vec![InstanceEvent::ProjectAdded { by: by.clone(), project: project.clone() }])
+            Ok(vec![InstanceEvent::ProjectAdded {
+                by: by.clone(),
+                project: project.clone(),
+            }])
         }
         InstanceInput::RegisterRepo { by, registration } => {
             if !instance.projects.contains(&registration.project) {
@@ -195,26 +206,38 @@ pub fn decide_instance(instance: &Instance, input: &InstanceInput) -> Result<Vec
                     project: known.project.clone(),
                 }),
                 Some(known) if known == registration => Ok(vec![]),
-                Some(_) | None => {
-                    Ok(vec![InstanceEvent::RepoRegistered { by: by.clone(), registration: registration.clone() }])
-                }
+                Some(_) | None => Ok(vec![InstanceEvent::RepoRegistered {
+                    by: by.clone(),
+                    registration: registration.clone(),
+                }]),
             }
         }
         InstanceInput::TurnKillSwitch { by, on } => {
             if instance.kill_switch == *on {
                 return Err(InstanceRefusal::SwitchStands(*on));
             }
-            Ok(vec![InstanceEvent::KillSwitchTurned { by: by.clone(), on: *on }])
+            Ok(vec![InstanceEvent::KillSwitchTurned {
+                by: by.clone(),
+                on: *on,
+            }])
         }
         InstanceInput::ProviderLimited { account, until } => {
-            let later = instance.suspensions.get(account).is_none_or(|known| known < until);
+            let later = instance
+                .suspensions
+                .get(account)
+                .is_none_or(|known| known < until);
             Ok(if later {
-                vec![InstanceEvent::ProviderSuspended { account: account.clone(), until: *until }]
+                vec![InstanceEvent::ProviderSuspended {
+                    account: account.clone(),
+                    until: *until,
+                }]
             } else {
                 vec![]
             })
         }
-        InstanceInput::HeadsCollected { heads } => Ok(vec![InstanceEvent::HeadsAnchored { heads: heads.clone() }]),
+        InstanceInput::HeadsCollected { heads } => {
+            Ok(vec![InstanceEvent::HeadsAnchored { heads: heads.clone() }])
+        }
     }
 }
 
@@ -252,16 +275,37 @@ pub enum Admission {
 }
 
 /// Decides whether an effect may be dispatched now.
-pub fn admit(kind: EffectKind, repo: RepoId, account: Option<&str>, instance: &Instance, now: Timestamp) -> Admission {
+pub fn admit(
+    kind: EffectKind,
+    repo: RepoId,
+    account: Option<&str>,
+    instance: &Instance,
+    now: Timestamp,
+) -> Admission {
     if instance.kill_switch && kind.executes_foreign_code() {
-        return Admission::Waits { until: None, why: "the kill switch is on" };
+        return Admission::Waits {
+            until: None,
+            why: "the kill switch is on",
+        };
     }
-    if let Some(until) = account.and_then(|account| instance.suspensions.get(account)).filter(|until| **until > now)
+    if let Some(until) = account
+        .and_then(|account| instance.suspensions.get(account))
+        .filter(|until| **until > now)
         && kind == EffectKind::Invoke
     {
-        return Admission::Waits { until: Some(*until), why: "the provider refuses more work for now" };
+        return Admission::Waits {
+            until: Some(*until),
+            why: "the provider refuses more work for now",
+        };
     }
-    let slot = (kind == EffectKind::PrepareWorkspace)
-        .then(|| (repo, instance.repos.get(&repo).map_or(1, |registration| registration.slots)));
+    let slot = (kind == EffectKind::PrepareWorkspace).then(|| {
+        (
+            repo,
+            instance
+                .repos
+                .get(&repo)
+                .map_or(1, |registration| registration.slots),
+        )
+    });
     Admission::Admitted { slot }
 }

@@ -234,7 +234,10 @@ impl std::fmt::Display for EndReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Operator { by, comment: None } => write!(f, "by {by}"),
-            Self::Operator { by, comment: Some(comment) } => write!(f, "by {by}: {comment}"),
+            Self::Operator {
+                by,
+                comment: Some(comment),
+            } => write!(f, "by {by}: {comment}"),
             Self::PlanRejected { by } => write!(f, "{by} rejected the plan"),
             Self::DiffRejected { by } => write!(f, "{by} rejected the change"),
             Self::PullRequestClosed => f.write_str("the pull request was closed without a merge"),
@@ -346,7 +349,10 @@ impl Phase {
     pub fn gate(&self) -> Option<&Gate> {
         match self {
             Self::AwaitingPlanApproval(waiting) => Some(&waiting.gate),
-            Self::Proposing(Proposing { step: ProposingStep::AwaitingApproval { gate, .. }, .. }) => Some(gate),
+            Self::Proposing(Proposing {
+                step: ProposingStep::AwaitingApproval { gate, .. },
+                ..
+            }) => Some(gate),
             Self::Pending(_)
             | Self::Planning(_)
             | Self::Executing(_)

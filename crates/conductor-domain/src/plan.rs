@@ -62,7 +62,11 @@ impl PlanDraft {
         if let Some(bad) = self.files.iter().find(|path| !is_inside(path)) {
             return Err(InvalidSubmission::BadPath(bad.clone()));
         }
-        let mut text = format!("## {}\n\n{}\n\n### Files to change\n\n", one_line(&self.summary), self.approach.trim());
+        let mut text = format!(
+            "## {}\n\n{}\n\n### Files to change\n\n",
+            one_line(&self.summary),
+            self.approach.trim()
+        );
         for file in &self.files {
             text.push_str(&format!("- `{file}`\n"));
         }
@@ -73,7 +77,11 @@ impl PlanDraft {
         for risk in &self.risks {
             text.push_str(&format!("- {}\n", one_line(risk)));
         }
-        if text.len() > MAX_TEXT { Err(InvalidSubmission::TooLong(text.len())) } else { Ok(text) }
+        if text.len() > MAX_TEXT {
+            Err(InvalidSubmission::TooLong(text.len()))
+        } else {
+            Ok(text)
+        }
     }
 }
 
@@ -87,7 +95,9 @@ fn is_inside(path: &str) -> bool {
         && !path.starts_with('/')
         && !path.contains(['\\', '`'])
         && !path.chars().any(char::is_control)
-        && path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"))
+        && path
+            .split('/')
+            .all(|part| !matches!(part, "" | "." | ".." | ".git"))
 }
 
 /// A plan that was submitted and kept.
@@ -124,7 +134,11 @@ impl ReviewDraft {
         for finding in &self.findings {
             text.push_str(&format!("- {}\n", one_line(finding)));
         }
-        if text.len() > MAX_TEXT { Err(InvalidSubmission::TooLong(text.len())) } else { Ok(text) }
+        if text.len() > MAX_TEXT {
+            Err(InvalidSubmission::TooLong(text.len()))
+        } else {
+            Ok(text)
+        }
     }
 }
 
@@ -164,7 +178,11 @@ impl TestReportDraft {
             return Err(InvalidSubmission::Empty("interpretation"));
         }
         let text = format!("{}\n", self.interpretation.trim());
-        if text.len() > MAX_TEXT { Err(InvalidSubmission::TooLong(text.len())) } else { Ok(text) }
+        if text.len() > MAX_TEXT {
+            Err(InvalidSubmission::TooLong(text.len()))
+        } else {
+            Ok(text)
+        }
     }
 }
 
@@ -179,7 +197,13 @@ pub struct TestReport {
 
 /// Computes what a plan approval is bound to: the plan, the issue it answers, and the policy (BEY-1, S-50).
 pub fn plan_subject(plan: &Artifact, issue: &Artifact, policy: &crate::spec::PolicyVersion) -> Digest {
-    Digest::of(format!("plan {}\nissue {}\npolicy {}\n", plan.digest, issue.digest, policy.0).as_bytes())
+    Digest::of(
+        format!(
+            "plan {}\nissue {}\npolicy {}\n",
+            plan.digest, issue.digest, policy.0
+        )
+        .as_bytes(),
+    )
 }
 
 #[cfg(test)]
@@ -198,8 +222,21 @@ mod tests {
     /// S-47, S-49: what cannot be shown whole and plainly is refused, not cut.
     #[test]
     fn hostile_plans_are_refused() {
-        for bad in ["/etc/passwd", "../x", "a/../b", "a//b", ".git/config", "a\nb", "", "a`b", "x/.git"] {
-            assert_eq!(draft(&[bad]).render(), Err(InvalidSubmission::BadPath(bad.into())));
+        for bad in [
+            "/etc/passwd",
+            "../x",
+            "a/../b",
+            "a//b",
+            ".git/config",
+            "a\nb",
+            "",
+            "a`b",
+            "x/.git",
+        ] {
+            assert_eq!(
+                draft(&[bad]).render(),
+                Err(InvalidSubmission::BadPath(bad.into()))
+            );
         }
         assert_eq!(draft(&[]).render(), Err(InvalidSubmission::Empty("files")));
         let mut long = draft(&["a"]);

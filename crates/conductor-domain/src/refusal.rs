@@ -31,7 +31,7 @@ pub enum Refusal {
         phase: PhaseName,
     },
     /// The run stands still, and this would move it.
-    #[error("the run is paused ({})", .holds.iter().map(hold_name).collect::<Vec<_>>().join(", "))]
+    #[error("the run is paused ({})", .holds.iter().copied().map(hold_name).collect::<Vec<_>>().join(", "))]
     RunIsPaused {
         /// What holds it.
         holds: Vec<HoldKind>,
@@ -82,9 +82,12 @@ pub enum Refusal {
     /// The invocation is not running.
     #[error("the invocation is not running")]
     InvocationIsOver,
+    /// The run does not wait for this time, or it has not come.
+    #[error("the run does not wait for this time")]
+    NotDue,
 }
 
-fn hold_name(kind: &HoldKind) -> &'static str {
+fn hold_name(kind: HoldKind) -> &'static str {
     match kind {
         HoldKind::Operator => "operator",
         HoldKind::Question => "question",
@@ -115,6 +118,7 @@ impl Refusal {
             Self::UnknownEffect => "CDR0114",
             Self::ReportDoesNotFit { .. } => "CDR0115",
             Self::InvocationIsOver => "CDR0116",
+            Self::NotDue => "CDR0117",
         }
     }
 
@@ -123,20 +127,24 @@ impl Refusal {
         match self {
             Self::NoSuchRun => "`conductor run list` shows the runs there are",
             Self::RunExists => "start it again to get a new id",
-            Self::WrongPhase { .. } => "`conductor run show <id>` shows where the run stands and what it waits for",
+            Self::WrongPhase { .. } => {
+                "`conductor run show <id>` shows where the run stands and what it waits for"
+            }
             Self::RunIsOver { .. } => "start a new run with `conductor run start`",
             Self::RunIsPaused { .. } => {
                 "`conductor run show <id>` shows what holds it; resume, answer or retry releases each hold"
             }
             Self::NotHeld => "`conductor run show <id>` shows what holds the run",
             Self::AlreadyPaused => "`conductor run resume <id>` lets it go on",
-            Self::ApprovalIsStale { .. } => "look at it again with `conductor approvals` and decide on what is there now",
+            Self::ApprovalIsStale { .. } => {
+                "look at it again with `conductor approvals` and decide on what is there now"
+            }
             Self::NoSuchQuestion => "`conductor approvals` lists open questions",
             Self::CommentRequired => "say what should change with --comment",
             Self::DeniedByPolicy { .. } => "ask whoever keeps the policy",
             Self::KillSwitchIsOn => "turn it off first",
             Self::NoTestCommand => "give one with `conductor repo add … --test '<command>'`",
-            Self::UnknownEffect | Self::ReportDoesNotFit { .. } | Self::InvocationIsOver => {
+            Self::UnknownEffect | Self::ReportDoesNotFit { .. } | Self::InvocationIsOver | Self::NotDue => {
                 "this comes from inside Conductor; if you see it, please report it"
             }
         }

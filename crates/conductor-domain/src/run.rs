@@ -10,6 +10,7 @@ use crate::effect::EffectKind;
 use crate::forge::{IssueSnapshot, PullRequest};
 use crate::hold::{HoldKind, Holds};
 use crate::id::{CommitId, EffectId, RunId};
+use crate::invocation::Purpose;
 use crate::phase::{Phase, Workspace};
 use crate::spec::{Priority, RunSpec};
 use crate::throttle::Throttle;
@@ -58,6 +59,8 @@ pub struct InFlight {
 /// What a run has counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
+    /// How often an agent got its chance, by purpose; numbers the invocations.
+    pub invocations: BTreeMap<Purpose, u32>,
     /// Failures of the agent at work, since it last did its job.
     pub agent_failures: u32,
     /// Interruptions of the effect at work, since one last came to its end.
@@ -95,6 +98,16 @@ impl Run {
         !self.holds.is_empty()
     }
 
+    /// Tells whether a hold keeps even the next step from being asked for, until its cause is gone.
+    ///
+    /// A pause and the kill switch are different: the next step stands in the queue and is not dispatched.
+    pub fn is_parked(&self) -> bool {
+        self.holds.iter().any(|hold| match hold.kind() {
+            HoldKind::Question | HoldKind::ProviderLimit | HoldKind::Failure | HoldKind::Policy => true,
+            HoldKind::Operator | HoldKind::KillSwitch => false,
+        })
+    }
+
     /// The kinds of the holds, for a refusal.
     pub fn hold_kinds(&self) -> Vec<HoldKind> {
         self.holds.iter().map(crate::hold::Hold::kind).collect()
@@ -102,7 +115,8 @@ impl Run {
 
     /// Tells whether a person must act for the run to go on.
     pub fn needs_human(&self) -> bool {
-        !self.phase.is_terminal() && (self.phase.gate().is_some() || self.holds.iter().any(|hold| hold.needs_human()))
+        !self.phase.is_terminal()
+            && (self.phase.gate().is_some() || self.holds.iter().any(crate::hold::Hold::needs_human))
     }
 
     /// What people read; derived, never stored.

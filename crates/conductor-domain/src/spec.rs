@@ -208,7 +208,11 @@ impl Default for Limits {
             agent_retries: 2,
             interruptions: 3,
             effect_retries: 8,
-            invocation: InvocationLimits { tokens: 2_000_000, time: Millis::minutes(30), tool_calls: 500 },
+            invocation: InvocationLimits {
+                tokens: 2_000_000,
+                time: Millis::minutes(30),
+                tool_calls: 500,
+            },
             test_time: Millis::minutes(15),
             reminder: Millis::hours(24),
             poll: Millis::seconds(60),

@@ -102,9 +102,19 @@ mod tests {
             (Ending::Exited { code: 1 }, false),
             (Ending::Signalled { signal: 9 }, false),
             (Ending::TimedOut, false),
-            (Ending::LimitExceeded { limit: "memory".into() }, false),
+            (
+                Ending::LimitExceeded {
+                    limit: "memory".into(),
+                },
+                false,
+            ),
             (Ending::Lost, false),
-            (Ending::NotRun { reason: "no command".into() }, false),
+            (
+                Ending::NotRun {
+                    reason: "no command".into(),
+                },
+                false,
+            ),
         ];
         for (ending, passes) in endings {
             let run = TestRun {

@@ -34,7 +34,10 @@ impl Millis {
 impl Timestamp {
     /// Returns the time `length` after this one.
     pub fn after(self, length: Millis) -> Self {
-        Self(self.0.saturating_add(i64::try_from(length.0).unwrap_or(i64::MAX).saturating_mul(1000)))
+        Self(
+            self.0
+                .saturating_add(i64::try_from(length.0).unwrap_or(i64::MAX).saturating_mul(1000)),
+        )
     }
 
     /// Returns how much time has passed since `earlier`, zero if none has.

@@ -103,13 +103,28 @@ pub trait Forge: Send + Sync + std::fmt::Debug {
     async fn issue(&self, repo: &RepoRef, number: IssueNumber) -> Result<Result<Issue, IssueProblem>, Fault>;
 
     /// Posts a comment and returns its page. If repeated: `marker` is looked for first, and what is found is the answer.
-    async fn comment(&self, repo: &RepoRef, target: CommentTarget, body: &str, marker: &str, repeated: bool) -> Result<String, Fault>;
+    async fn comment(
+        &self,
+        repo: &RepoRef,
+        target: CommentTarget,
+        body: &str,
+        marker: &str,
+        repeated: bool,
+    ) -> Result<String, Fault>;
 
     /// Opens a pull request and returns number and page. If repeated: the one of the same branch is found.
-    async fn open_pull_request(&self, repo: &RepoRef, new: &NewPullRequest) -> Result<(PullRequestNumber, String), Fault>;
+    async fn open_pull_request(
+        &self,
+        repo: &RepoRef,
+        new: &NewPullRequest,
+    ) -> Result<(PullRequestNumber, String), Fault>;
 
     /// Reads a pull request with reviews and checks.
-    async fn pull_request(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<PullRequestReading, Fault>;
+    async fn pull_request(
+        &self,
+        repo: &RepoRef,
+        number: PullRequestNumber,
+    ) -> Result<PullRequestReading, Fault>;
 
     /// Closes a pull request. If repeated: it is closed already.
     async fn close_pull_request(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<(), Fault>;

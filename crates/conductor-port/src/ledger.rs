@@ -130,7 +130,9 @@ pub enum EffectChange {
         /// When.
         not_before: Timestamp,
     },
-    /// It is told to stop: a pending one is done at once (nothing was begun), a leased one sees it at its next renewal.
+    /// It is told to stop: a leased one sees it at its next renewal; a pending one becomes dispatchable at once, also
+    /// of a held run, and is leased only to be reported as stopped without having begun, so that each effect that was
+    /// asked for is heard of again.
     Stop {
         /// Which.
         id: EffectId,
@@ -323,8 +325,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Reads records of a stream after `after`, in order, at most `limit`.
     async fn read(&self, stream: &StreamId, after: u64, limit: u32) -> Result<Vec<Record>, Fault>;
 
-    /// Lists effects that could be dispatched at `now`: pending, due, not stopped, their run not held (for work
-    /// effects), or leased with a lease that ended before `now`; by priority, then age; at most `limit`.
+    /// Lists effects that could be dispatched at `now`: pending and due with their run not held (holds concern work
+    /// effects only), or pending and told to stop, or leased with a lease that ended before `now`; by priority, then
+    /// age; at most `limit`.
     async fn dispatchable(&self, now: Timestamp, limit: u32) -> Result<Vec<EffectRow>, Fault>;
 
     /// Leases one effect, with its slot, in one transaction.

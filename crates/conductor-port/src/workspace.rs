@@ -124,7 +124,13 @@ pub struct PushOrder {
 pub trait Workspace: Send + Sync + std::fmt::Debug {
     /// Fetches the base, makes the run's repository, branch and working directory.
     /// If repeated: what stands is kept when it is whole, else made anew; the base stays the one first chosen.
-    async fn prepare(&self, run: &RunId, repo: &RepoRef, branch: &str, token: Option<&GitToken>) -> Result<Prepared, Fault>;
+    async fn prepare(
+        &self,
+        run: &RunId,
+        repo: &RepoRef,
+        branch: &str,
+        token: Option<&GitToken>,
+    ) -> Result<Prepared, Fault>;
 
     /// Makes the working directory hold exactly `commit`; uncommitted work is saved first.
     /// Returns the directory and the ref that work was saved to. If repeated: the same directory.
@@ -141,7 +147,14 @@ pub trait Workspace: Send + Sync + std::fmt::Debug {
 
     /// Fetches the base branch and moves the run's commits onto its head (S-13).
     /// If repeated: finds the run's branch moved already.
-    async fn rebase(&self, run: &RunId, repo: &RepoRef, branch: &str, head: &CommitId, token: Option<&GitToken>) -> Result<Rebased, Fault>;
+    async fn rebase(
+        &self,
+        run: &RunId,
+        repo: &RepoRef,
+        branch: &str,
+        head: &CommitId,
+        token: Option<&GitToken>,
+    ) -> Result<Rebased, Fault>;
 
     /// Pushes one commit (S-12). If repeated: a branch that stands at the commit already is a success.
     async fn push(&self, order: &PushOrder, repo: &RepoRef, token: Option<&GitToken>) -> Result<(), Fault>;

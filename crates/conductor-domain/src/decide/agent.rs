@@ -1,0 +1,192 @@
+//! What an invocation came to; judged by what Conductor saw, never by what the agent said.
+//!
+//! This module does not know how agents are run.
+
+use crate::decide::draft::Draft;
+use crate::decide::{execution, proposal, report, speech};
+use crate::effect::EffectKind;
+use crate::event::Event;
+use crate::hold::Hold;
+use crate::id::EffectId;
+use crate::invocation::{AgentFailure, InvocationLimit, InvocationReport, Outcome, Purpose};
+use crate::message::CommentRequest;
+use crate::phase::{ExecutingStep, Phase, PlanningStep};
+use crate::plan::{Review, Verdict};
+use crate::refusal::Refusal;
+use crate::run::Run;
+
+/// Anchors the invocation's tool log and papers in the run's chain, whatever it came to (TOOL-4).
+///
+/// One that was told to stop does not count as a chance: what it came to is discarded.
+pub(super) fn anchor(draft: &mut Draft<'_>, effect: &EffectId, report: &InvocationReport, stopping: bool) {
+    let had_its_chance = match report.outcome {
+        Outcome::Stopped | Outcome::Interrupted | Outcome::ProviderLimited { .. } => false,
+        Outcome::Planned { .. }
+        | Outcome::Reviewed { .. }
+        | Outcome::Implemented
+        | Outcome::Interpreted { .. }
+        | Outcome::Asked { .. }
+        | Outcome::Failed { .. }
+        | Outcome::Violated { .. } => true,
+    };
+    if let Some(purpose) = purpose_at(draft.run()) {
+        draft.record(Event::InvocationEnded {
+            effect: effect.clone(),
+            purpose,
+            counts: had_its_chance && !stopping,
+            tools: report.tools.clone(),
+            papers: report.papers.clone(),
+        });
+    } else {
+        draft.note(format!(
+            "invocation {effect} ended with {} tool calls, head {}",
+            report.tools.calls, report.tools.head
+        ));
+    }
+}
+
+/// What the agent at work is there for.
+fn purpose_at(run: &Run) -> Option<Purpose> {
+    match &run.phase {
+        Phase::Planning(planning) => Some(match planning.step {
+            PlanningStep::Drafting => Purpose::Plan,
+            PlanningStep::Reviewing { .. } => Purpose::ReviewPlan,
+        }),
+        Phase::Executing(executing) => match executing.step {
+            ExecutingStep::Implementing => Some(Purpose::Implement),
+            ExecutingStep::Interpreting { .. } => Some(Purpose::InterpretTests),
+            ExecutingStep::Reviewing { .. } => Some(Purpose::ReviewImplementation),
+            ExecutingStep::Committing
+            | ExecutingStep::Rebasing
+            | ExecutingStep::Testing { .. }
+            | ExecutingStep::CheckingRedFirst { .. } => None,
+        },
+        Phase::Pending(_)
+        | Phase::AwaitingPlanApproval(_)
+        | Phase::Proposing(_)
+        | Phase::AwaitingMerge(_)
+        | Phase::Completed
+        | Phase::Cancelled { .. }
+        | Phase::Failed { .. } => None,
+    }
+}
+
+pub(super) fn ended(draft: &mut Draft<'_>, effect: &EffectId, report: &InvocationReport, interruptions: u32) {
+    let Some(purpose) = purpose_at(draft.run()) else {
+        // The phase was started over while this one was being stopped.
+        draft.note("an invocation of an earlier step ended");
+        return;
+    };
+    match (&report.outcome, purpose) {
+        (Outcome::Planned { plan }, Purpose::Plan) => draft.record(Event::PlanDrafted { plan: plan.clone() }),
+        (Outcome::Reviewed { review }, Purpose::ReviewPlan) => plan_reviewed(draft, review),
+        (Outcome::Implemented, Purpose::Implement) => draft.record(Event::ImplementationFinished),
+        (Outcome::Interpreted { report }, Purpose::InterpretTests) => {
+            execution::interpreted(draft, Some(report))
+        }
+        (Outcome::Reviewed { review }, Purpose::ReviewImplementation) => execution::reviewed(draft, review),
+        (Outcome::Asked { question }, _) => draft.hold(Hold::Question {
+            id: effect.clone(),
+            text: question.clone(),
+            asked_at: draft.now(),
+        }),
+        (Outcome::Failed { failure }, _) => failed(draft, purpose, failure),
+        (Outcome::Violated { violation }, _) => draft.hold(Hold::Policy {
+            reason: violation.clone(),
+        }),
+        (Outcome::ProviderLimited { account, until }, _) => {
+            draft.hold(Hold::ProviderLimit {
+                account: account.clone(),
+                until: *until,
+            });
+        }
+        (Outcome::Stopped, _) => draft.note("the agent was stopped"),
+        (Outcome::Interrupted, _) => {
+            report::interrupted(draft, effect, report.saved.as_deref(), interruptions)
+        }
+        (
+            Outcome::Planned { .. }
+            | Outcome::Reviewed { .. }
+            | Outcome::Implemented
+            | Outcome::Interpreted { .. },
+            Purpose::Plan
+            | Purpose::ReviewPlan
+            | Purpose::Implement
+            | Purpose::InterpretTests
+            | Purpose::ReviewImplementation,
+        ) => failed(
+            draft,
+            purpose,
+            &AgentFailure::InvalidResult {
+                reason: "not what was asked for".to_owned(),
+            },
+        ),
+    }
+}
+
+fn plan_reviewed(draft: &mut Draft<'_>, review: &Review) {
+    let Phase::Planning(planning) = &draft.run().phase else {
+        return;
+    };
+    let PlanningStep::Reviewing { plan } = planning.step.clone() else {
+        return;
+    };
+    let revisions = planning.revisions;
+    draft.record(Event::PlanReviewed {
+        review: review.clone(),
+    });
+    match review.verdict {
+        Verdict::Approve => proposal::propose_plan(draft, &plan, review),
+        Verdict::Reject if revisions < draft.run().spec.limits.plan_revisions => {
+            draft.record(Event::PlanSentBack {
+                feedback: review.artifact.clone(),
+            });
+        }
+        Verdict::Reject => {
+            let reason = format!("the reviewer rejected the plan {} times", revisions + 1);
+            draft.hold(Hold::Failure { reason });
+        }
+    }
+}
+
+/// Asks an agent that failed again, up to the limit; running out of time is for a human at once (RUN-12).
+fn failed(draft: &mut Draft<'_>, purpose: Purpose, failure: &AgentFailure) {
+    let failures = draft.run().counters.agent_failures + 1;
+    let reason = format!("the {} {failure}", purpose.role());
+    draft.record(Event::AgentFailed {
+        purpose,
+        failures,
+        reason: reason.clone(),
+    });
+    let timed_out = *failure
+        == AgentFailure::LimitExceeded {
+            limit: InvocationLimit::Time,
+        };
+    let may_retry = failures <= draft.run().spec.limits.agent_retries && !timed_out;
+    if may_retry {
+        if failures == 1 {
+            draft.say(speech::first_failure(&reason));
+        }
+    } else if purpose == Purpose::InterpretTests {
+        // The Tester only comments on what Conductor saw itself; the run goes on without its words.
+        execution::interpreted(draft, None);
+    } else {
+        draft.hold(Hold::Failure { reason });
+    }
+}
+
+/// Lets a running agent say something at the forge, within the throttle (TOOL-4a).
+pub(super) fn comment(
+    draft: &mut Draft<'_>,
+    invocation: &EffectId,
+    comment: &CommentRequest,
+) -> Result<(), Refusal> {
+    let running = draft.run().in_flight.get(invocation);
+    if !running.is_some_and(|effect| effect.kind == EffectKind::Invoke && !effect.stopping)
+        || draft.run().phase.is_terminal()
+    {
+        return Err(Refusal::InvocationIsOver);
+    }
+    draft.say(speech::remark(comment));
+    Ok(())
+}

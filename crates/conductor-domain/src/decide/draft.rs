@@ -1,0 +1,158 @@
+//! A decision in the making: events are folded into a copy of the run as they are recorded, so that each next line
+//! of a rule sees what the line before made true.
+//!
+//! This module does not know any rule.
+
+use crate::decide::{Context, Decision, speech, step};
+use crate::effect::{CommentTarget, Effect, EffectKind, EffectRequest};
+use crate::event::Event;
+use crate::evolve::evolve;
+use crate::hold::Hold;
+use crate::id::EffectId;
+use crate::message::Message;
+use crate::run::Run;
+use crate::time::Timestamp;
+
+/// A decision in the making.
+pub(super) struct Draft<'a> {
+    run: Run,
+    at: &'a Context,
+    events: Vec<Event>,
+    effects: Vec<EffectRequest>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(run: Run, at: &'a Context) -> Self {
+        Self {
+            run,
+            at,
+            events: vec![],
+            effects: vec![],
+        }
+    }
+
+    /// Begins with the event that makes the run.
+    pub(super) fn born(run: Run, birth: Event, at: &'a Context) -> Self {
+        Self {
+            run,
+            at,
+            events: vec![birth],
+            effects: vec![],
+        }
+    }
+
+    /// The run as it stands after all that was recorded.
+    pub(super) fn run(&self) -> &Run {
+        &self.run
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.at.now
+    }
+
+    /// Makes an event true.
+    pub(super) fn record(&mut self, event: Event) {
+        let run = evolve(Some(self.run.clone()), &event);
+        self.run = run.expect("a run that exists never ceases to");
+        self.events.push(event);
+    }
+
+    /// Records something that changes nothing.
+    pub(super) fn note(&mut self, what: impl Into<String>) {
+        self.record(Event::Noted { what: what.into() });
+    }
+
+    /// Asks something of the world.
+    pub(super) fn ask(&mut self, effect: Effect) {
+        let id = EffectId::derive(self.run.id(), self.at.seq, self.effects.len());
+        let kind = effect.kind();
+        let request = EffectRequest {
+            id: id.clone(),
+            run: self.run.id().clone(),
+            repo: self.run.spec.repo.clone(),
+            effect,
+        };
+        self.record(Event::EffectRequested {
+            effect: id,
+            kind,
+            digest: request.digest(),
+        });
+        self.effects.push(request);
+    }
+
+    /// Asks for what the run's own work needs next, unless it is under way, or a hold must be released first.
+    pub(super) fn proceed(&mut self) {
+        if self.run.work_in_flight().is_some() || self.run.is_parked() {
+            return;
+        }
+        if let Some(effect) = step::next_effect(&self.run) {
+            self.ask(effect);
+        }
+    }
+
+    /// Places a hold and tells people why the run stands still.
+    pub(super) fn hold(&mut self, hold: Hold) {
+        let message = speech::held(&hold);
+        self.record(Event::HoldPlaced { hold });
+        if let Some(message) = message {
+            self.say(message);
+        }
+    }
+
+    /// Tells effects of some kinds to stop, where they can.
+    pub(super) fn stop(&mut self, which: impl Fn(EffectKind) -> bool) {
+        let stopping: Vec<EffectId> = self
+            .run
+            .in_flight
+            .iter()
+            .filter(|(_, effect)| effect.kind.is_stoppable() && !effect.stopping && which(effect.kind))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for effect in stopping {
+            self.record(Event::EffectStopRequested { effect });
+        }
+    }
+
+    /// Says something at the forge, now or when the throttle allows (GH-4).
+    pub(super) fn say(&mut self, message: Message) {
+        if message.kind.passes_throttle() {
+            self.post(message);
+        } else if self.run.throttle.deferred.is_empty() && self.run.throttle.is_open(self.at.now) {
+            self.record(Event::MessageSent { at: self.at.now });
+            self.post(message);
+        } else {
+            self.record(Event::MessageDeferred {
+                message: Box::new(message),
+            });
+        }
+    }
+
+    /// Sends what waited as one message, with `last` at its end.
+    pub(super) fn flush(&mut self, last: Option<Message>) {
+        let mut waiting = self.run.throttle.deferred.clone();
+        let count = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
+        if count > 0 {
+            self.record(Event::MessagesFlushed { count });
+        }
+        waiting.extend(last);
+        if let Some(message) = speech::coalesced(waiting) {
+            self.record(Event::MessageSent { at: self.at.now });
+            self.post(message);
+        }
+    }
+
+    fn post(&mut self, message: Message) {
+        let target = CommentTarget::Issue(self.run.spec.issue);
+        self.ask(Effect::PostComment {
+            target,
+            message: Box::new(message),
+        });
+    }
+
+    pub(super) fn finish(self) -> Decision {
+        Decision {
+            events: self.events,
+            effects: self.effects,
+        }
+    }
+}

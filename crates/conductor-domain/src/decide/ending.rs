@@ -1,0 +1,86 @@
+//! How a run ends: people are told, what is under way is stopped or compensated, everything is given back (RUN-11).
+//!
+//! This module does not know how anything is cleaned up.
+
+use crate::decide::draft::Draft;
+use crate::decide::speech;
+use crate::effect::{Effect, EffectKind};
+use crate::event::Event;
+use crate::input::Report;
+use crate::phase::EndReason;
+
+pub(super) fn complete(draft: &mut Draft<'_>) {
+    end(draft, Event::RunCompleted);
+}
+
+pub(super) fn cancel(draft: &mut Draft<'_>, reason: EndReason) {
+    end(draft, Event::RunCancelled { reason });
+}
+
+pub(super) fn fail(draft: &mut Draft<'_>, reason: EndReason) {
+    end(draft, Event::RunFailed { reason });
+}
+
+fn end(draft: &mut Draft<'_>, event: Event) {
+    draft.record(event);
+    draft.stop(EffectKind::is_work);
+    draft.flush(Some(speech::ended(draft.run())));
+    clean_up_if_idle(draft);
+}
+
+/// Gives everything back as soon as nothing of the run's own work is under way any more.
+pub(super) fn clean_up_if_idle(draft: &mut Draft<'_>) {
+    let run = draft.run();
+    let is_cleaning = run.cleaned_up
+        || run
+            .in_flight
+            .values()
+            .any(|effect| effect.kind == EffectKind::CleanUp);
+    if !run.phase.is_terminal() || is_cleaning || run.work_in_flight().is_some() {
+        return;
+    }
+    let pushed = run
+        .workspace
+        .as_ref()
+        .is_some_and(|workspace| workspace.pushed.is_some());
+    let delete_branch = (pushed && run.pull_request.is_none()).then(|| run.spec.branch());
+    draft.ask(Effect::CleanUp { delete_branch });
+}
+
+/// Hears of an effect after the end; what it did in the world is undone where it can be.
+pub(super) fn heard_late(draft: &mut Draft<'_>, report: &Report) {
+    match report {
+        Report::CleanedUp { saved } => draft.record(Event::CleanedUp { saved: saved.clone() }),
+        Report::PullRequestOpened { number, .. } => {
+            draft.note(format!(
+                "pull request {number} came after the end and is closed again"
+            ));
+            draft.ask(Effect::ClosePullRequest { number: *number });
+        }
+        Report::Pushed { commit } => {
+            draft.record(Event::Pushed {
+                commit: commit.clone(),
+            });
+        }
+        Report::WorkCommitted { commit, .. } => {
+            draft.note(format!("commit {commit} came after the end and is kept"))
+        }
+        Report::IssueRead { .. }
+        | Report::IssueUnavailable { .. }
+        | Report::WorkspacePrepared { .. }
+        | Report::WorkspaceImpossible { .. }
+        | Report::Invoked { .. }
+        | Report::NothingToCommit
+        | Report::TestsRan { .. }
+        | Report::RedFirstChecked { .. }
+        | Report::Rebased { .. }
+        | Report::RebaseConflicted { .. }
+        | Report::DiffInspected { .. }
+        | Report::CheckPublished
+        | Report::PullRequestRead { .. }
+        | Report::PullRequestClosed
+        | Report::CommentPosted { .. }
+        | Report::Stopped
+        | Report::Interrupted { .. } => {}
+    }
+}

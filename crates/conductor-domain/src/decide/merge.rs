@@ -1,0 +1,137 @@
+//! What happens at the forge while a pull request waits: merged, closed, changes asked for, checks failed, base moved.
+//!
+//! A notice is a hint to look; only what was read with our own token moves a run (RUN-10, S-52, S-53).
+//! This module does not know webhooks.
+
+use crate::decide::draft::Draft;
+use crate::decide::{ending, speech};
+use crate::effect::{Effect, EffectKind};
+use crate::event::Event;
+use crate::forge::{Notice, NoticeSubject, PullRequestSnapshot, PullRequestState};
+use crate::hold::Hold;
+use crate::id::PullRequestNumber;
+use crate::phase::{EndReason, Phase};
+
+/// How many readings may be asked for at once: one may have looked before the change, the next looks after it.
+const READINGS: usize = 2;
+
+pub(super) fn noticed(draft: &mut Draft<'_>, notice: &Notice) {
+    draft.note(format!(
+        "the forge announced {} ({})",
+        notice.event, notice.delivery
+    ));
+    if draft.run().phase.is_terminal() {
+        return;
+    }
+    match notice.subject {
+        NoticeSubject::PullRequest { number } => look_at(draft, Some(number)),
+        NoticeSubject::Base => look_at(draft, None),
+        NoticeSubject::Issue { number } => {
+            let waits = matches!(draft.run().phase, Phase::AwaitingPlanApproval(_));
+            if waits && number == draft.run().spec.issue && draft.run().work_in_flight().is_none() {
+                draft.ask(Effect::ReadIssue { issue: number });
+            }
+        }
+    }
+}
+
+/// Asks for a reading of the run's pull request, if it has one and it is the one that is meant.
+pub(super) fn look_at(draft: &mut Draft<'_>, meant: Option<PullRequestNumber>) {
+    let Some(number) = draft
+        .run()
+        .pull_request
+        .as_ref()
+        .map(|pull_request| pull_request.number)
+    else {
+        return;
+    };
+    let under_way = draft
+        .run()
+        .in_flight
+        .values()
+        .filter(|effect| effect.kind == EffectKind::ReadPullRequest)
+        .count();
+    if meant.is_none_or(|meant| meant == number) && under_way < READINGS {
+        draft.ask(Effect::ReadPullRequest { number });
+    }
+}
+
+pub(super) fn read(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
+    draft.record(Event::PullRequestSeen { at: draft.now() });
+    let ours = draft
+        .run()
+        .pull_request
+        .as_ref()
+        .is_some_and(|pull_request| pull_request.number == seen.number);
+    if !ours
+        || seen
+            .head_repo
+            .is_some_and(|repo| repo != draft.run().spec.repo.id)
+    {
+        draft.note("a pull request that is not the run's own was read");
+        return;
+    }
+    match &seen.state {
+        PullRequestState::Merged { by } => {
+            draft.record(Event::PullRequestMerged { by: by.clone() });
+            ending::complete(draft);
+        }
+        PullRequestState::Closed => {
+            draft.record(Event::PullRequestClosed);
+            ending::cancel(draft, EndReason::PullRequestClosed);
+        }
+        PullRequestState::Open => still_open(draft, seen),
+    }
+}
+
+fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
+    let base = draft
+        .run()
+        .workspace
+        .as_ref()
+        .map(|workspace| workspace.base.clone());
+    if let Some(base_head) = &seen.base_head
+        && base.as_ref() != Some(base_head)
+        && draft.run().heard.base_moved.as_ref() != Some(base_head)
+    {
+        draft.record(Event::BaseMoved {
+            head: base_head.clone(),
+        });
+    }
+    let Phase::AwaitingMerge(_) = draft.run().phase else {
+        return;
+    };
+    let heard = draft.run().heard.clone();
+    let proposed = draft
+        .run()
+        .workspace
+        .as_ref()
+        .map(|workspace| workspace.head.clone());
+    match &seen.review {
+        Some(review) if heard.review != Some(review.id) => {
+            draft.record(Event::ChangesRequested {
+                review: review.clone(),
+            });
+            draft.say(speech::changes_requested(&review.by));
+            draft.record(Event::ReworkBegan {
+                feedback: vec![review.feedback.clone()],
+            });
+        }
+        Some(_) | None if !seen.failed_checks.is_empty() && proposed.as_ref() == Some(&seen.head) => {
+            if heard.failed_checks.as_ref() != Some(&seen.head) {
+                let names = seen.failed_checks.clone();
+                let reason = format!("checks failed on the pull request: {}", names.join(", "));
+                draft.record(Event::ChecksFailed {
+                    head: seen.head.clone(),
+                    names,
+                });
+                draft.hold(Hold::Failure { reason });
+            }
+        }
+        Some(_) | None => {
+            if heard.base_moved.is_some() && !draft.run().is_parked() {
+                draft.record(Event::RebaseBegan);
+            }
+        }
+    }
+}

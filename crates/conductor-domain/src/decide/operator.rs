@@ -1,0 +1,291 @@
+//! What an operator does to a run: decide at a gate, answer, pause, resume, cancel, retry, give up, move (RUN-7, RUN-11).
+//!
+//! This module does not know who may act: roles are checked at the door.
+
+use crate::artifact::Artifact;
+use crate::decide::draft::Draft;
+use crate::decide::{ending, speech};
+use crate::digest::Digest;
+use crate::event::Event;
+use crate::gate::GateKind;
+use crate::hold::{Hold, HoldKind};
+use crate::id::{EffectId, OperatorName};
+use crate::input::Action;
+use crate::phase::{EndReason, Phase};
+use crate::refusal::Refusal;
+
+pub(super) fn operate(draft: &mut Draft<'_>, by: &OperatorName, action: &Action) -> Result<(), Refusal> {
+    let phase = draft.run().phase.name();
+    if phase.is_terminal() {
+        return Err(Refusal::RunIsOver { phase });
+    }
+    match action {
+        Action::Approve {
+            gate,
+            subject,
+            comment,
+        } => approve(draft, by, *gate, subject, comment.as_deref()),
+        Action::Revise {
+            gate,
+            subject,
+            feedback,
+        } => revise(draft, by, *gate, subject, feedback),
+        Action::Reject {
+            gate,
+            subject,
+            comment,
+        } => reject(draft, by, *gate, subject, comment.as_deref()),
+        Action::Answer { question, answer } => answer_question(draft, by, question, answer),
+        Action::Pause => pause(draft, by),
+        Action::Resume => resume(draft, by),
+        Action::Cancel { comment } => {
+            ending::cancel(
+                draft,
+                EndReason::Operator {
+                    by: by.clone(),
+                    comment: comment.clone(),
+                },
+            );
+            Ok(())
+        }
+        Action::Retry => retry(draft, by),
+        Action::Fail { comment } => {
+            if !draft.run().is_held() {
+                return Err(Refusal::NotHeld);
+            }
+            ending::fail(
+                draft,
+                EndReason::Operator {
+                    by: by.clone(),
+                    comment: comment.clone(),
+                },
+            );
+            Ok(())
+        }
+        Action::Reprioritize { priority } => {
+            draft.record(Event::Reprioritized { priority: *priority });
+            Ok(())
+        }
+    }
+}
+
+/// Checks that a gate of this kind is open and that the answer is about what it shows now (BEY-1).
+fn check_gate(
+    draft: &Draft<'_>,
+    kind: GateKind,
+    seen: &Digest,
+    attempted: &'static str,
+) -> Result<(), Refusal> {
+    let run = draft.run();
+    let gate = run.phase.gate().filter(|gate| gate.kind == kind);
+    let gate = gate.ok_or(Refusal::WrongPhase {
+        phase: run.phase.name(),
+        attempted,
+    })?;
+    if gate.subject != *seen {
+        return Err(Refusal::ApprovalIsStale {
+            gate: kind,
+            seen: seen.clone(),
+            current: gate.subject.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// Refuses to move a run that stands still.
+fn check_not_held(draft: &Draft<'_>) -> Result<(), Refusal> {
+    if draft.run().is_held() {
+        Err(Refusal::RunIsPaused {
+            holds: draft.run().hold_kinds(),
+        })
+    } else {
+        Ok(())
+    }
+}
+
+fn approve(
+    draft: &mut Draft<'_>,
+    by: &OperatorName,
+    kind: GateKind,
+    subject: &Digest,
+    comment: Option<&str>,
+) -> Result<(), Refusal> {
+    check_gate(draft, kind, subject, "an approval")?;
+    check_not_held(draft)?;
+    draft.record(Event::GateApproved {
+        kind,
+        subject: subject.clone(),
+        by: by.clone(),
+        comment: comment.map(str::to_owned),
+    });
+    draft.say(speech::operator_did(by, &format!("approved the {kind}"), comment));
+    match kind {
+        GateKind::Plan => draft.record(Event::ExecutionBegan { by: by.clone() }),
+        GateKind::Diff => draft.record(Event::DiffCleared),
+    }
+    draft.proceed();
+    Ok(())
+}
+
+fn revise(
+    draft: &mut Draft<'_>,
+    by: &OperatorName,
+    kind: GateKind,
+    subject: &Digest,
+    feedback: &Artifact,
+) -> Result<(), Refusal> {
+    check_gate(draft, kind, subject, "a revision")?;
+    check_not_held(draft)?;
+    if feedback.bytes == 0 {
+        return Err(Refusal::CommentRequired);
+    }
+    draft.record(Event::GateRevised {
+        kind,
+        subject: subject.clone(),
+        by: by.clone(),
+        feedback: feedback.clone(),
+    });
+    draft.say(speech::operator_revised(by, kind, feedback));
+    match kind {
+        GateKind::Plan => draft.record(Event::PlanningBegan {
+            feedback: vec![feedback.clone()],
+        }),
+        GateKind::Diff => draft.record(Event::ReworkBegan {
+            feedback: vec![feedback.clone()],
+        }),
+    }
+    draft.proceed();
+    Ok(())
+}
+
+fn reject(
+    draft: &mut Draft<'_>,
+    by: &OperatorName,
+    kind: GateKind,
+    subject: &Digest,
+    comment: Option<&str>,
+) -> Result<(), Refusal> {
+    check_gate(draft, kind, subject, "a rejection")?;
+    draft.record(Event::GateRejected {
+        kind,
+        subject: subject.clone(),
+        by: by.clone(),
+        comment: comment.map(str::to_owned),
+    });
+    let reason = match kind {
+        GateKind::Plan => EndReason::PlanRejected { by: by.clone() },
+        GateKind::Diff => EndReason::DiffRejected { by: by.clone() },
+    };
+    ending::cancel(draft, reason);
+    Ok(())
+}
+
+fn answer_question(
+    draft: &mut Draft<'_>,
+    by: &OperatorName,
+    question: &EffectId,
+    answer: &Artifact,
+) -> Result<(), Refusal> {
+    match draft.run().holds.get(HoldKind::Question) {
+        Some(Hold::Question { id, .. }) if id == question => {}
+        Some(_) | None => return Err(Refusal::NoSuchQuestion),
+    }
+    if answer.bytes == 0 {
+        return Err(Refusal::CommentRequired);
+    }
+    draft.record(Event::QuestionAnswered {
+        question: question.clone(),
+        by: by.clone(),
+        answer: answer.clone(),
+    });
+    draft.record(Event::HoldReleased {
+        kind: HoldKind::Question,
+    });
+    draft.say(speech::operator_answered(by, answer));
+    draft.proceed();
+    Ok(())
+}
+
+fn pause(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
+    if draft.run().holds.get(HoldKind::Operator).is_some() {
+        return Err(Refusal::AlreadyPaused);
+    }
+    draft.record(Event::HoldPlaced {
+        hold: Hold::Operator { by: by.clone() },
+    });
+    draft.say(speech::operator_did(by, "paused the run", None));
+    Ok(())
+}
+
+fn resume(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
+    if draft.run().holds.get(HoldKind::Operator).is_none() {
+        return Err(Refusal::NotHeld);
+    }
+    draft.record(Event::HoldReleased {
+        kind: HoldKind::Operator,
+    });
+    draft.say(speech::operator_did(by, "resumed the run", None));
+    draft.proceed();
+    Ok(())
+}
+
+/// Starts the current phase over with fresh counters; releases what only failure or a broken rule held.
+fn retry(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
+    let run = draft.run();
+    let phase = run.phase.name();
+    let broke_a_rule = run.holds.get(HoldKind::Policy).is_some();
+    let has_failed = run.holds.get(HoldKind::Failure).is_some();
+    if run
+        .work_in_flight()
+        .is_some_and(|(_, effect)| !effect.kind.is_stoppable())
+    {
+        return Err(Refusal::WrongPhase {
+            phase,
+            attempted: "a retry while a write at the forge is under way",
+        });
+    }
+    let again = match &run.phase {
+        Phase::Pending(_) => None,
+        // A gate has nothing to start over; only what held it is released.
+        Phase::AwaitingPlanApproval(_) | Phase::Proposing(_) if run.phase.gate().is_some() && has_failed => {
+            None
+        }
+        Phase::Planning(planning) => Some(Event::PlanningBegan {
+            feedback: planning.feedback.clone(),
+        }),
+        Phase::Executing(executing) => Some(Event::ReworkBegan {
+            feedback: executing.feedback.clone(),
+        }),
+        Phase::Proposing(proposing) if run.phase.gate().is_none() && !broke_a_rule => {
+            Some(Event::ProposalBegan {
+                tests: proposing.tests.clone(),
+            })
+        }
+        Phase::Proposing(_) if run.phase.gate().is_none() => Some(Event::ReworkBegan { feedback: vec![] }),
+        Phase::AwaitingMerge(_) if has_failed => Some(Event::ReworkBegan { feedback: vec![] }),
+        Phase::AwaitingPlanApproval(_)
+        | Phase::Proposing(_)
+        | Phase::AwaitingMerge(_)
+        | Phase::Completed
+        | Phase::Cancelled { .. }
+        | Phase::Failed { .. } => {
+            return Err(Refusal::WrongPhase {
+                phase,
+                attempted: "a retry",
+            });
+        }
+    };
+    draft.record(Event::PhaseRetried { by: by.clone() });
+    for (held, kind) in [(has_failed, HoldKind::Failure), (broke_a_rule, HoldKind::Policy)] {
+        if held {
+            draft.record(Event::HoldReleased { kind });
+        }
+    }
+    draft.say(speech::operator_did(by, "asked for another try", None));
+    draft.stop(crate::effect::EffectKind::is_work);
+    if let Some(event) = again {
+        draft.record(event);
+    }
+    draft.proceed();
+    Ok(())
+}

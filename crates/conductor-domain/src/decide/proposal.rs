@@ -1,0 +1,136 @@
+//! What is put before people: the plan, a change that needs a second look, the pull request (RUN-6, RUN-7, RUN-9).
+//!
+//! Every question is bound to the digest of what it shows. This module does not know who answers.
+
+use crate::decide::draft::Draft;
+use crate::decide::speech;
+use crate::diff::{Finding, FindingKind, Inspection, Severity};
+use crate::digest::Digest;
+use crate::event::Event;
+use crate::forge::{IssueSnapshot, PullRequest};
+use crate::gate::{Gate, GateKind};
+use crate::hold::Hold;
+use crate::id::{CommitId, PullRequestNumber};
+use crate::phase::{Phase, Proposing, ProposingStep};
+use crate::plan::{Plan, Review, plan_subject};
+use crate::refusal::Refusal;
+use crate::run::Run;
+
+pub(super) fn plan_gate(draft: &Draft<'_>, plan: &Plan, issue: &IssueSnapshot) -> Gate {
+    Gate {
+        kind: GateKind::Plan,
+        subject: plan_subject(&plan.artifact, &issue.artifact, &draft.run().spec.policy),
+        opened_at: draft.now(),
+        findings: vec![],
+    }
+}
+
+pub(super) fn propose_plan(draft: &mut Draft<'_>, plan: &Plan, review: &Review) {
+    let Some(issue) = draft.run().issue.clone() else {
+        return;
+    };
+    let gate = plan_gate(draft, plan, &issue);
+    let message = speech::plan_proposed(plan, &gate);
+    draft.record(Event::PlanProposed {
+        gate,
+        plan: plan.clone(),
+        review: review.clone(),
+        issue,
+    });
+    draft.say(message);
+}
+
+/// Lets the change pass, asks a human about it, or stops the run (SEC-4, S-11, S-51).
+pub(super) fn inspected(draft: &mut Draft<'_>, inspection: &Inspection) {
+    let Phase::Proposing(Proposing {
+        approved,
+        step: ProposingStep::Inspecting,
+        ..
+    }) = &draft.run().phase
+    else {
+        draft.note("an inspection of an earlier step ended");
+        return;
+    };
+    let mut inspection = inspection.clone();
+    let outside = inspection
+        .files
+        .iter()
+        .filter(|file| !approved.plan.files.contains(file))
+        .map(|file| Finding {
+            kind: FindingKind::OutsidePlan,
+            path: file.clone(),
+            severity: Severity::NeedsApproval,
+        });
+    let outside: Vec<Finding> = outside.collect();
+    inspection.findings.extend(outside);
+    draft.record(Event::DiffInspected {
+        inspection: inspection.clone(),
+    });
+    let violations: Vec<String> = inspection
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Violation)
+        .map(|finding| format!("{} ({})", finding.path, finding.kind))
+        .collect();
+    if !violations.is_empty() {
+        draft.hold(Hold::Policy {
+            reason: format!("the change may not leave: {}", violations.join(", ")),
+        });
+    } else if inspection.findings.is_empty() {
+        draft.record(Event::DiffCleared);
+    } else {
+        let gate = Gate {
+            kind: GateKind::Diff,
+            subject: diff_subject(draft.run(), &inspection),
+            opened_at: draft.now(),
+            findings: inspection.findings.clone(),
+        };
+        draft.say(speech::diff_asks(&gate));
+        draft.record(Event::DiffGateOpened { gate, inspection });
+    }
+}
+
+/// What an approval of a change is bound to: the exact change, what was found in it, and the policy.
+fn diff_subject(run: &Run, inspection: &Inspection) -> Digest {
+    let findings = serde_json::to_string(&inspection.findings).expect("findings are plain data");
+    Digest::of(
+        format!(
+            "diff {}\nfindings {findings}\npolicy {}\n",
+            inspection.digest, run.spec.policy.0
+        )
+        .as_bytes(),
+    )
+}
+
+pub(super) fn pushed(draft: &mut Draft<'_>, commit: &CommitId) -> Result<(), Refusal> {
+    if draft.run().workspace.as_ref().map(|workspace| &workspace.head) != Some(commit) {
+        return Err(Refusal::ReportDoesNotFit { effect: "push" });
+    }
+    draft.record(Event::Pushed {
+        commit: commit.clone(),
+    });
+    Ok(())
+}
+
+pub(super) fn opened(draft: &mut Draft<'_>, number: PullRequestNumber, url: &str) {
+    let Some(head) = draft
+        .run()
+        .workspace
+        .as_ref()
+        .map(|workspace| workspace.head.clone())
+    else {
+        return;
+    };
+    let pull_request = PullRequest {
+        number,
+        url: url.to_owned(),
+        head,
+    };
+    draft.say(speech::pull_request_opened(&pull_request));
+    draft.record(Event::PullRequestOpened { pull_request });
+}
+
+pub(super) fn check_published(draft: &mut Draft<'_>) {
+    draft.record(Event::MergeAwaited);
+    draft.record(Event::PullRequestSeen { at: draft.now() });
+}

@@ -1,0 +1,305 @@
+//! The words that Conductor says at the forge at each turn of a run.
+//!
+//! Foreign words are quoted through [`harmless`] or kept as artifacts. This module does not know the throttle.
+
+use crate::artifact::Artifact;
+use crate::forge::PullRequest;
+use crate::gate::{Gate, GateKind};
+use crate::hold::Hold;
+use crate::id::{CommitId, OperatorName};
+use crate::message::{Body, CommentRequest, Message, MessageKind, harmless};
+use crate::phase::{ApprovedPlan, Phase, Proposing};
+use crate::plan::{Plan, Review, TestReport};
+use crate::role::{Role, Speaker};
+use crate::run::Run;
+use crate::testing::TestRun;
+
+fn own(kind: MessageKind, headline: impl Into<String>) -> Message {
+    Message {
+        speaker: Speaker::Orchestrator,
+        kind,
+        headline: headline.into(),
+        body: Body::Empty,
+        details: vec![],
+    }
+}
+
+fn with_text(message: Message, text: impl Into<String>) -> Message {
+    Message {
+        body: Body::Own { text: text.into() },
+        ..message
+    }
+}
+
+fn with_kept(message: Message, artifact: &Artifact) -> Message {
+    Message {
+        body: Body::Kept {
+            artifact: artifact.clone(),
+        },
+        ..message
+    }
+}
+
+fn with_detail(mut message: Message, key: &str, value: impl Into<String>) -> Message {
+    message.details.push((key.to_owned(), value.into()));
+    message
+}
+
+pub(super) fn run_started(run: &Run, base: &CommitId) -> Message {
+    let message = own(
+        MessageKind::Transition,
+        format!("Run started by {}; planning", run.spec.started_by),
+    );
+    let message = with_detail(message, "branch", run.spec.branch());
+    with_detail(message, "base", base.as_str())
+}
+
+pub(super) fn plan_proposed(plan: &Plan, gate: &Gate) -> Message {
+    let message = own(MessageKind::Gate, "A plan waits for approval");
+    with_detail(
+        with_kept(message, &plan.artifact),
+        "approval covers",
+        gate.subject.as_str(),
+    )
+}
+
+pub(super) fn plan_asks_again() -> Message {
+    own(
+        MessageKind::Gate,
+        "The issue was edited; the plan waits for a new approval",
+    )
+}
+
+pub(super) fn diff_asks(gate: &Gate) -> Message {
+    let mut text = String::from("The change needs a second look before it leaves:\n\n");
+    for finding in &gate.findings {
+        text.push_str(&format!(
+            "- `{}`: {}\n",
+            harmless(&finding.path).replace('`', "'"),
+            finding.kind
+        ));
+    }
+    let message = with_text(own(MessageKind::Gate, "A change waits for approval"), text);
+    with_detail(message, "approval covers", gate.subject.as_str())
+}
+
+pub(super) fn first_failure(why: &str) -> Message {
+    own(
+        MessageKind::Failure,
+        format!("A first attempt failed and is being repeated: {why}"),
+    )
+}
+
+/// What is said when a run stands still; an operator's own pause is mirrored by its action.
+pub(super) fn held(hold: &Hold) -> Option<Message> {
+    match hold {
+        Hold::Question { text, .. } => Some(own(
+            MessageKind::Question,
+            format!("An agent asks, and the run waits for the answer: {text}"),
+        )),
+        Hold::ProviderLimit { .. } => Some(own(
+            MessageKind::Transition,
+            "The model provider refuses more work for now; the run resumes by itself",
+        )),
+        Hold::Failure { reason } => Some(own(MessageKind::Failure, format!("Paused for a human: {reason}"))),
+        Hold::Policy { reason } => Some(own(MessageKind::Failure, format!("Paused by policy: {reason}"))),
+        Hold::Operator { .. } | Hold::KillSwitch => None,
+    }
+}
+
+pub(super) fn reminder(run: &Run) -> Option<Message> {
+    let question = run.holds.iter().find_map(|hold| match hold {
+        Hold::Question { text, .. } => Some(text.clone()),
+        Hold::Operator { .. }
+        | Hold::ProviderLimit { .. }
+        | Hold::Failure { .. }
+        | Hold::Policy { .. }
+        | Hold::KillSwitch => None,
+    });
+    match (question, run.phase.gate()) {
+        (Some(text), _) => Some(own(
+            MessageKind::Gate,
+            format!("Still waiting for an answer: {text}"),
+        )),
+        (None, Some(gate)) => Some(own(
+            MessageKind::Gate,
+            format!("The {} still waits for approval", gate.kind),
+        )),
+        (None, None) => None,
+    }
+}
+
+pub(super) fn operator_did(by: &OperatorName, what: &str, comment: Option<&str>) -> Message {
+    let mut text = format!("Actor: @{by}");
+    if let Some(comment) = comment {
+        text.push_str(&format!("\n\n{}", harmless(comment)));
+    }
+    with_text(own(MessageKind::OperatorAction, format!("{by} {what}")), text)
+}
+
+pub(super) fn operator_revised(by: &OperatorName, kind: GateKind, feedback: &Artifact) -> Message {
+    let message = own(MessageKind::OperatorAction, format!("{by} sent the {kind} back"));
+    with_detail(with_kept(message, feedback), "actor", format!("@{by}"))
+}
+
+pub(super) fn operator_answered(by: &OperatorName, answer: &Artifact) -> Message {
+    let message = own(MessageKind::OperatorAction, format!("{by} answered"));
+    with_detail(with_kept(message, answer), "actor", format!("@{by}"))
+}
+
+pub(super) fn tested(tests: &TestRun, report: Option<&TestReport>) -> Message {
+    let message = Message {
+        speaker: Speaker::Agent(Role::Tester),
+        kind: MessageKind::TestReport,
+        headline: tests.describe(),
+        body: Body::Empty,
+        details: vec![],
+    };
+    let message = match report {
+        Some(report) => with_kept(message, &report.artifact),
+        None => with_text(message, "The Tester gave no interpretation."),
+    };
+    with_detail(message, "tree", tests.tree.as_str())
+}
+
+pub(super) fn reviewed(review: &Review) -> Message {
+    let message = Message {
+        speaker: Speaker::Agent(Role::Reviewer),
+        kind: MessageKind::Review,
+        headline: "The implementation was reviewed and approved".to_owned(),
+        body: Body::Empty,
+        details: vec![],
+    };
+    with_kept(message, &review.artifact)
+}
+
+pub(super) fn remark(comment: &CommentRequest) -> Message {
+    let message = Message {
+        speaker: Speaker::Agent(comment.role),
+        kind: MessageKind::Remark,
+        headline: "left a remark".to_owned(),
+        body: Body::Empty,
+        details: vec![],
+    };
+    with_kept(message, &comment.text)
+}
+
+pub(super) fn changes_requested(by: &str) -> Message {
+    own(
+        MessageKind::Transition,
+        format!("Changes were requested by {by}; working on them"),
+    )
+}
+
+pub(super) fn pull_request_opened(pull_request: &PullRequest) -> Message {
+    own(
+        MessageKind::Transition,
+        format!(
+            "Pull request #{} is open and waits for a human",
+            pull_request.number.0
+        ),
+    )
+}
+
+pub(super) fn ended(run: &Run) -> Message {
+    match &run.phase {
+        Phase::Completed => own(
+            MessageKind::Transition,
+            "The pull request was merged; the run is complete",
+        ),
+        Phase::Cancelled { reason } => own(
+            MessageKind::Transition,
+            format!("The run was cancelled: {reason}"),
+        ),
+        Phase::Failed { reason } => own(MessageKind::Failure, format!("The run failed: {reason}")),
+        Phase::Pending(_)
+        | Phase::Planning(_)
+        | Phase::AwaitingPlanApproval(_)
+        | Phase::Executing(_)
+        | Phase::Proposing(_)
+        | Phase::AwaitingMerge(_) => own(MessageKind::Transition, "The run goes on"),
+    }
+}
+
+/// Makes one message of several: one alone stays as it is, more become a list of their headlines.
+pub(super) fn coalesced(mut messages: Vec<Message>) -> Option<Message> {
+    match messages.len() {
+        0 => None,
+        1 => messages.pop(),
+        _ => {
+            let last = messages.last()?.clone();
+            let mut text = String::new();
+            for message in &messages {
+                text.push_str(&format!(
+                    "- {}: {}\n",
+                    message.speaker,
+                    harmless(&message.headline)
+                ));
+            }
+            let kind = if last.kind.passes_throttle() {
+                last.kind
+            } else {
+                MessageKind::Digest
+            };
+            let speaker = Speaker::Orchestrator;
+            Some(with_text(
+                Message {
+                    speaker,
+                    kind,
+                    details: vec![],
+                    ..last
+                },
+                text,
+            ))
+        }
+    }
+}
+
+pub(super) fn commit_message(run: &Run, approved: &ApprovedPlan) -> String {
+    format!(
+        "{}\n\nIssue: {}#{}\nConductor-Run: {}\n",
+        plain_line(&approved.plan.summary),
+        run.spec.repo,
+        run.spec.issue.0,
+        run.spec.run
+    )
+}
+
+pub(super) fn pull_request_title(approved: &ApprovedPlan) -> String {
+    let title: String = plain_line(&approved.plan.summary).chars().take(120).collect();
+    format!("{title} ({})", approved.issue.number)
+}
+
+pub(super) fn pull_request(run: &Run, proposing: &Proposing) -> Message {
+    let approved = &proposing.approved;
+    let mut text = format!(
+        "Closes {}.\n\n**Plan**, approved by {}:\n\n",
+        run.spec.issue, approved.by
+    );
+    text.push_str(&format!(
+        "> {}\n\n",
+        harmless(&plain_line(&approved.plan.summary))
+    ));
+    for file in &approved.plan.files {
+        text.push_str(&format!("- `{file}`\n"));
+    }
+    text.push_str(&format!("\n**Tests**: {}\n", proposing.tests.describe()));
+    let message = with_text(own(MessageKind::Transition, "Proposed change"), text);
+    with_detail(message, "plan", approved.plan.artifact.digest.as_str())
+}
+
+pub(super) fn check_summary(run: &Run, proposing: &Proposing) -> String {
+    format!(
+        "- plan approved by {}\n- {}\n- reviewed by the Reviewer agent\n\n[run {}]({})\n",
+        proposing.approved.by,
+        proposing.tests.describe(),
+        run.spec.run,
+        run.spec.page
+    )
+}
+
+/// One line without anything that is not meant to be seen.
+fn plain_line(text: &str) -> String {
+    let visible: String = text.chars().filter(|c| !crate::message::is_hidden(*c)).collect();
+    visible.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,139 @@
+//! What the run's own work needs next, as a function of where it stands; nothing else asks for work.
+//!
+//! This module does not know how the run got here.
+
+use crate::artifact::Artifact;
+use crate::decide::speech;
+use crate::effect::Effect;
+use crate::invocation::{Invocation, Purpose};
+use crate::phase::{
+    Executing, ExecutingStep, Phase, Planning, PlanningStep, Proposing, ProposingStep, SetUp, Workspace,
+};
+use crate::run::Run;
+
+/// Returns the effect that moves the run on from where it stands; none where it waits for people.
+pub(super) fn next_effect(run: &Run) -> Option<Effect> {
+    match &run.phase {
+        Phase::Pending(SetUp::ReadingIssue) => Some(Effect::ReadIssue {
+            issue: run.spec.issue,
+        }),
+        Phase::Pending(SetUp::PreparingWorkspace) => Some(Effect::PrepareWorkspace {
+            branch: run.spec.branch(),
+        }),
+        Phase::Planning(planning) => plan(run, planning),
+        Phase::Executing(executing) => execute(run, executing, run.workspace.as_ref()?),
+        Phase::Proposing(proposing) => propose(run, proposing, run.workspace.as_ref()?),
+        Phase::AwaitingPlanApproval(_)
+        | Phase::AwaitingMerge(_)
+        | Phase::Completed
+        | Phase::Cancelled { .. }
+        | Phase::Failed { .. } => None,
+    }
+}
+
+fn plan(run: &Run, planning: &Planning) -> Option<Effect> {
+    let mut context: Vec<Artifact> = run.issue.iter().map(|issue| issue.artifact.clone()).collect();
+    let purpose = match &planning.step {
+        PlanningStep::Drafting => Purpose::Plan,
+        PlanningStep::Reviewing { plan } => {
+            context.push(plan.artifact.clone());
+            Purpose::ReviewPlan
+        }
+    };
+    context.extend(planning.feedback.iter().cloned());
+    invoke(run, purpose, context)
+}
+
+fn execute(run: &Run, executing: &Executing, workspace: &Workspace) -> Option<Effect> {
+    let approved = [
+        executing.approved.issue.artifact.clone(),
+        executing.approved.plan.artifact.clone(),
+    ];
+    match &executing.step {
+        ExecutingStep::Implementing => invoke(
+            run,
+            Purpose::Implement,
+            approved
+                .into_iter()
+                .chain(executing.feedback.iter().cloned())
+                .collect(),
+        ),
+        ExecutingStep::Committing => Some(Effect::CommitWork {
+            branch: run.spec.branch(),
+            parent: workspace.head.clone(),
+            message: speech::commit_message(run, &executing.approved),
+        }),
+        ExecutingStep::Rebasing => Some(Effect::Rebase {
+            branch: run.spec.branch(),
+            base: workspace.base.clone(),
+            head: workspace.head.clone(),
+        }),
+        ExecutingStep::Testing { .. } => Some(Effect::RunTests {
+            commit: workspace.head.clone(),
+            command: run.spec.test_command.clone(),
+            time: run.spec.limits.test_time,
+            executor: run.spec.executor,
+        }),
+        ExecutingStep::CheckingRedFirst { .. } => Some(Effect::CheckRedFirst {
+            base: workspace.base.clone(),
+            head: workspace.head.clone(),
+            command: run.spec.test_command.clone(),
+        }),
+        ExecutingStep::Interpreting { tests } => {
+            invoke(run, Purpose::InterpretTests, vec![tests.output.clone()])
+        }
+        ExecutingStep::Reviewing { tests } => {
+            let context = approved
+                .into_iter()
+                .chain([tests.output.clone()])
+                .chain(executing.feedback.iter().cloned());
+            invoke(run, Purpose::ReviewImplementation, context.collect())
+        }
+    }
+}
+
+fn propose(run: &Run, proposing: &Proposing, workspace: &Workspace) -> Option<Effect> {
+    match &proposing.step {
+        ProposingStep::Inspecting => Some(Effect::InspectDiff {
+            base: workspace.base.clone(),
+            head: workspace.head.clone(),
+        }),
+        ProposingStep::AwaitingApproval { .. } => None,
+        ProposingStep::Pushing => Some(Effect::Push {
+            branch: run.spec.branch(),
+            commit: workspace.head.clone(),
+            expected: workspace.pushed.clone(),
+        }),
+        ProposingStep::OpeningPullRequest => Some(Effect::OpenPullRequest {
+            branch: run.spec.branch(),
+            title: speech::pull_request_title(&proposing.approved),
+            message: Box::new(speech::pull_request(run, proposing)),
+        }),
+        ProposingStep::PublishingCheck => Some(Effect::PublishCheck {
+            head: workspace.head.clone(),
+            title: "Planned, approved, implemented, tested, reviewed".to_owned(),
+            summary: speech::check_summary(run, proposing),
+        }),
+    }
+}
+
+fn invoke(run: &Run, purpose: Purpose, context: Vec<Artifact>) -> Option<Effect> {
+    let chances = run
+        .counters
+        .invocations
+        .get(&purpose)
+        .copied()
+        .unwrap_or_default();
+    Some(Effect::Invoke {
+        invocation: Box::new(Invocation {
+            role: purpose.role(),
+            purpose,
+            attempt: chances + 1,
+            start: run.workspace.as_ref()?.head.clone(),
+            context,
+            agents: run.spec.agents.clone(),
+            executor: run.spec.executor,
+            limits: run.spec.limits.invocation.clone(),
+        }),
+    })
+}

@@ -1,0 +1,12 @@
+//! The run machine, tested by stories in text files, by laws over random histories, and by its printed matrix.
+
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test tells what it knows and lets the rest pass by name"
+)]
+
+mod world;
+mod script;
+mod scenarios;
+mod laws;
+mod matrix;

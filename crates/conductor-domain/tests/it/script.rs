@@ -1,0 +1,581 @@
+//! The language of the scenario files: each line is one thing that happens to the run.
+//!
+//! `ann approves` `planner plans A` `tests exit 1` `forge: merged` `wait 60s`: see `docs/scenarios` in the files
+//! themselves; an unknown line fails the test with its number.
+
+use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::deadline::next_deadline;
+use conductor_domain::diff::{Finding, FindingKind, Inspection, Severity};
+use conductor_domain::digest::Digest;
+use conductor_domain::effect::{Effect, EffectKind};
+use conductor_domain::fault::Fault;
+use conductor_domain::forge::{
+    HumanReview, IssueProblem, IssueSnapshot, Notice, NoticeSubject, PullRequestSnapshot, PullRequestState,
+};
+use conductor_domain::gate::GateKind;
+use conductor_domain::hold::{Hold, HoldKind};
+use conductor_domain::id::{EffectId, IssueNumber, PullRequestNumber, RepoId};
+use conductor_domain::input::{Action, PolicyVerdict, Report};
+use conductor_domain::invocation::{
+    AgentFailure, InvocationLimit, InvocationReport, Outcome, ToolLogHead, Usage,
+};
+use conductor_domain::message::CommentRequest;
+use conductor_domain::plan::{Plan, Review, TestReport, Verdict};
+use conductor_domain::role::Role;
+use conductor_domain::spec::{Priority, RedFirst};
+use conductor_domain::testing::{Ending, RedFirstOutcome, TestRun};
+use conductor_domain::time::Millis;
+use conductor_domain::{Decision, Input, Refusal};
+
+use crate::world::{World, commit, effect_id, kept, operator, spec};
+
+/// What a line came to.
+pub(crate) enum Came {
+    To(Result<Decision, Refusal>),
+    Nothing,
+}
+
+/// Plays one line; `None` when the language has no such line.
+pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let rest = |n: usize| words.get(n..).unwrap_or_default().join(" ");
+    let input = match words.as_slice() {
+        ["start"] => Input::StartRun {
+            spec: Box::new(spec()),
+        },
+        ["start", "red-first", how] => {
+            let mut spec = spec();
+            spec.limits.red_first = match *how {
+                "record" => RedFirst::Record,
+                "require" => RedFirst::Require,
+                _other => return None,
+            };
+            Input::StartRun { spec: Box::new(spec) }
+        }
+        ["start", "without", "tests"] => {
+            let mut spec = spec();
+            spec.test_command.clear();
+            Input::StartRun { spec: Box::new(spec) }
+        }
+        ["wait", time] => {
+            world.pass(millis(time)?);
+            return Some(Came::Nothing);
+        }
+        ["deadline"] => {
+            let (at, deadline) = next_deadline(world.run())?;
+            world.now = world.now.max(at);
+            Input::DeadlinePassed { deadline }
+        }
+        ["deadline", "early"] => Input::DeadlinePassed {
+            deadline: next_deadline(world.run())?.1,
+        },
+        ["denied", "by", "policy:", ..] => {
+            let verdict = PolicyVerdict::Deny { reason: rest(3) };
+            let input = Input::Operate {
+                by: operator("eve"),
+                action: Action::Pause,
+            };
+            return Some(Came::To(world.give_under(input, verdict)));
+        }
+        ["again"] => world.history.last()?.0.clone(),
+        ["kill", "switch", on] => Input::KillSwitchTurned { on: *on == "on" },
+        ["forge", ..] => forge(world, &words[1..])?,
+        ["late", kind, "for", id] => Input::Performed {
+            effect: effect_id(id),
+            report: Box::new(simple_report(kind)?),
+        },
+        ["fault", kind, "in", effect, ..] => {
+            let attempt = match words.get(4..) {
+                Some(["attempt", n]) => n.parse().ok()?,
+                _other => 1,
+            };
+            let effect = asked(world, effect)?;
+            Input::Faulted {
+                effect,
+                attempt,
+                fault: fault(kind)?,
+            }
+        }
+        ["stopped", effect] => performed(asked(world, effect)?, Report::Stopped),
+        ["interrupted", effect] => performed(asked(world, effect)?, Report::Interrupted { saved: None }),
+        ["issue", ..] => issue(world, &words[1..])?,
+        ["workspace", "ready"] => performed(
+            asked(world, "prepare_workspace")?,
+            Report::WorkspacePrepared { base: commit(0xba5e) },
+        ),
+        ["workspace", "impossible:", ..] => performed(
+            asked(world, "prepare_workspace")?,
+            Report::WorkspaceImpossible { why: rest(2) },
+        ),
+        ["committed"] => {
+            world.commits += 1;
+            let n = world.commits;
+            performed(
+                asked(world, "commit_work")?,
+                Report::WorkCommitted {
+                    commit: commit(n),
+                    tree: commit(0x1000 + n),
+                },
+            )
+        }
+        ["nothing", "committed"] => performed(asked(world, "commit_work")?, Report::NothingToCommit),
+        ["tests", ..] => tests(world, &words[1..])?,
+        ["red", "first:", outcome] => {
+            let outcome = match *outcome {
+                "failed" => RedFirstOutcome::FailedOnBase,
+                "passed" => RedFirstOutcome::PassedOnBase,
+                "none" => RedFirstOutcome::NoNewTests,
+                _other => return None,
+            };
+            performed(
+                asked(world, "check_red_first")?,
+                Report::RedFirstChecked { outcome },
+            )
+        }
+        ["rebased"] => {
+            world.commits += 1;
+            let n = world.commits;
+            performed(
+                asked(world, "rebase")?,
+                Report::Rebased {
+                    base: commit(0xba5f),
+                    head: commit(n),
+                },
+            )
+        }
+        ["rebase", "conflicts"] => {
+            let feedback = kept(ArtifactKind::Feedback, "conflict in a.rs");
+            performed(asked(world, "rebase")?, Report::RebaseConflicted { feedback })
+        }
+        ["diff", ..] => diff(world, &words[1..])?,
+        ["pushed"] => {
+            let push = world.waiting(EffectKind::Push)?;
+            performed(
+                push.id,
+                Report::Pushed {
+                    commit: World::commit_of(&push.effect)?,
+                },
+            )
+        }
+        ["pushed", "something", "else"] => performed(
+            asked(world, "push")?,
+            Report::Pushed {
+                commit: commit(0xbad),
+            },
+        ),
+        ["pr", "opened"] => performed(
+            asked(world, "open_pull_request")?,
+            Report::PullRequestOpened {
+                number: PullRequestNumber(9),
+                url: "http://forge.test/o/n/pull/9".into(),
+            },
+        ),
+        ["pr", "closed", "again"] => {
+            performed(asked(world, "close_pull_request")?, Report::PullRequestClosed)
+        }
+        ["check", "published"] => performed(asked(world, "publish_check")?, Report::CheckPublished),
+        ["comment", "posted"] => performed(
+            asked(world, "post_comment")?,
+            Report::CommentPosted {
+                url: "http://forge.test/c".into(),
+            },
+        ),
+        ["cleaned", "up"] => performed(asked(world, "clean_up")?, Report::CleanedUp { saved: None }),
+        ["pr", ..] => pull_request(world, &words[1..])?,
+        [role @ ("planner" | "reviewer" | "implementer" | "tester"), ..] => agent(world, role, &words[1..])?,
+        [who, ..] => operate(world, who, &words[1..])?,
+        [] => return None,
+    };
+    Some(Came::To(world.give(input)))
+}
+
+fn millis(text: &str) -> Option<Millis> {
+    let (number, unit) = text.split_at(text.len() - 1);
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "s" => Some(Millis::seconds(number)),
+        "m" => Some(Millis::minutes(number)),
+        "h" => Some(Millis::hours(number)),
+        _other => None,
+    }
+}
+
+fn performed(effect: EffectId, report: Report) -> Input {
+    Input::Performed {
+        effect,
+        report: Box::new(report),
+    }
+}
+
+/// The newest effect of a kind that the run waits for.
+fn asked(world: &World, kind: &str) -> Option<EffectId> {
+    let kind = EffectKind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+    world.waiting(kind).map(|asked| asked.id)
+}
+
+fn fault(kind: &str) -> Option<Fault> {
+    match kind {
+        "transient" => Some(Fault::transient("the forge is down")),
+        "limited" => Some(Fault::transient_for(Millis::seconds(90), "rate limited")),
+        "conflict" => Some(Fault::conflict("someone else pushed")),
+        "permanent" => Some(Fault::permanent("it can never work")),
+        _other => None,
+    }
+}
+
+fn simple_report(kind: &str) -> Option<Report> {
+    match kind {
+        "check" => Some(Report::CheckPublished),
+        "stop" => Some(Report::Stopped),
+        _other => None,
+    }
+}
+
+fn issue(world: &World, words: &[&str]) -> Option<Input> {
+    let effect = asked(world, "read_issue")?;
+    let report = match words {
+        ["read"] => Report::IssueRead {
+            issue: snapshot("Make it so", true),
+        },
+        ["edited"] => Report::IssueRead {
+            issue: snapshot("Make it so, and delete everything", true),
+        },
+        ["closed"] => Report::IssueRead {
+            issue: snapshot("Make it so", false),
+        },
+        ["deleted"] => Report::IssueUnavailable {
+            problem: IssueProblem::Deleted,
+        },
+        ["unknown"] => Report::IssueUnavailable {
+            problem: IssueProblem::NotFound,
+        },
+        ["moved"] => Report::IssueUnavailable {
+            problem: IssueProblem::Moved,
+        },
+        ["is", "pr"] => Report::IssueUnavailable {
+            problem: IssueProblem::IsPullRequest,
+        },
+        _other => return None,
+    };
+    Some(performed(effect, report))
+}
+
+fn snapshot(title: &str, open: bool) -> IssueSnapshot {
+    IssueSnapshot {
+        number: IssueNumber(7),
+        title: title.into(),
+        artifact: kept(ArtifactKind::Issue, title),
+        open,
+        author: "zoe".into(),
+    }
+}
+
+fn agent(world: &World, role: &str, words: &[&str]) -> Option<Input> {
+    let invoke = world.waiting(EffectKind::Invoke)?;
+    let text = |from: usize| words.get(from..).unwrap_or_default().join(" ");
+    let outcome = match (role, words) {
+        (_, ["comments", ..]) => {
+            let role = Role::ALL
+                .into_iter()
+                .find(|known| known.to_string().to_lowercase() == role)?;
+            let comment = CommentRequest {
+                role,
+                text: kept(ArtifactKind::Feedback, &text(1)),
+            };
+            return Some(Input::RequestComment {
+                invocation: invoke.id,
+                comment,
+            });
+        }
+        ("planner", ["plans", name, files @ ..]) => Outcome::Planned {
+            plan: Plan {
+                artifact: kept(ArtifactKind::Plan, name),
+                summary: format!("Plan {name}"),
+                files: if files.is_empty() {
+                    vec!["a.rs".into()]
+                } else {
+                    files.iter().map(|f| (*f).into()).collect()
+                },
+            },
+        },
+        ("reviewer", [verdict @ ("approves" | "rejects"), ..]) => Outcome::Reviewed {
+            review: Review {
+                verdict: if *verdict == "approves" {
+                    Verdict::Approve
+                } else {
+                    Verdict::Reject
+                },
+                artifact: kept(ArtifactKind::Review, &text(0)),
+            },
+        },
+        ("implementer", ["is", "done"]) => Outcome::Implemented,
+        ("tester", ["says", claim @ ("passed" | "failed")]) => Outcome::Interpreted {
+            report: TestReport {
+                claims_passed: *claim == "passed",
+                artifact: kept(ArtifactKind::TestReport, &text(0)),
+            },
+        },
+        (_, ["asks", ..]) => Outcome::Asked { question: text(1) },
+        (_, ["gives", "nothing"]) => Outcome::Failed {
+            failure: AgentFailure::NoResult,
+        },
+        (_, ["gives", "nonsense"]) => Outcome::Failed {
+            failure: AgentFailure::InvalidResult {
+                reason: "no files".into(),
+            },
+        },
+        (_, ["crashes"]) => Outcome::Failed {
+            failure: AgentFailure::Crashed {
+                reason: "exit 3".into(),
+            },
+        },
+        (_, ["runs", "out", "of", limit]) => Outcome::Failed {
+            failure: AgentFailure::LimitExceeded {
+                limit: match *limit {
+                    "time" => InvocationLimit::Time,
+                    "tokens" => InvocationLimit::Tokens,
+                    "calls" => InvocationLimit::ToolCalls,
+                    _other => return None,
+                },
+            },
+        },
+        (_, ["breaks", "a", "rule"]) => Outcome::Violated {
+            violation: "tried to read a secret".into(),
+        },
+        (_, ["is", "limited", time]) => Outcome::ProviderLimited {
+            account: "acme".into(),
+            until: world.now.after(millis(time)?),
+        },
+        (_, ["is", "stopped"]) => Outcome::Stopped,
+        (_, ["is", "interrupted"]) => Outcome::Interrupted,
+        _other => return None,
+    };
+    let report = InvocationReport {
+        outcome,
+        tools: ToolLogHead {
+            calls: 3,
+            head: Digest::of(b"tools"),
+        },
+        usage: Usage::default(),
+        papers: None,
+        saved: None,
+    };
+    Some(performed(invoke.id, Report::Invoked { report }))
+}
+
+fn tests(world: &World, words: &[&str]) -> Option<Input> {
+    let asked = world.waiting(EffectKind::RunTests)?;
+    let mut commit_tested = World::commit_of(&asked.effect)?;
+    let ending = match words {
+        ["exit", code] => Ending::Exited {
+            code: code.parse().ok()?,
+        },
+        ["exit", "0", "on", "another", "commit"] => {
+            commit_tested = commit(0xbad);
+            Ending::Exited { code: 0 }
+        }
+        ["signal", signal] => Ending::Signalled {
+            signal: signal.parse().ok()?,
+        },
+        ["time", "out"] => Ending::TimedOut,
+        ["lost"] => Ending::Lost,
+        ["not", "run"] => Ending::NotRun {
+            reason: "`make` is not there".into(),
+        },
+        _other => return None,
+    };
+    let tests = TestRun {
+        commit: commit_tested,
+        tree: commit(0x77ee),
+        command: spec().test_command,
+        ending,
+        output: kept(ArtifactKind::TestOutput, &words.join(" ")),
+        time: Millis(5),
+    };
+    Some(performed(asked.id, Report::TestsRan { tests }))
+}
+
+fn diff(world: &World, words: &[&str]) -> Option<Input> {
+    let inspect = world.waiting(EffectKind::InspectDiff)?;
+    let Effect::InspectDiff { head, .. } = &inspect.effect else {
+        return None;
+    };
+    let mut files = vec!["a.rs".to_owned()];
+    let mut findings = vec![];
+    match words {
+        ["clean"] => {}
+        ["touches", path] => files.push((*path).to_owned()),
+        ["has", "gitlink"] => findings.push(Finding {
+            kind: FindingKind::Gitlink,
+            path: "a.rs".into(),
+            severity: Severity::NeedsApproval,
+        }),
+        ["touches", "forbidden", path] => {
+            findings.push(Finding {
+                kind: FindingKind::ForbiddenPath,
+                path: (*path).into(),
+                severity: Severity::Violation,
+            });
+        }
+        _other => return None,
+    }
+    let digest = Digest::of(format!("{head} {files:?}").as_bytes());
+    let inspection = Inspection {
+        digest,
+        files,
+        findings,
+        rendered: kept(ArtifactKind::Diff, &format!("diff of {head}")),
+    };
+    Some(performed(inspect.id, Report::DiffInspected { inspection }))
+}
+
+fn pull_request(world: &World, words: &[&str]) -> Option<Input> {
+    let read = world.waiting(EffectKind::ReadPullRequest)?;
+    let head = world.run().workspace.as_ref()?.head.clone();
+    let mut seen = PullRequestSnapshot {
+        number: PullRequestNumber(9),
+        state: PullRequestState::Open,
+        head,
+        head_repo: Some(RepoId(42)),
+        base_head: world
+            .run()
+            .workspace
+            .as_ref()
+            .map(|workspace| workspace.base.clone()),
+        review: None,
+        failed_checks: vec![],
+    };
+    match words {
+        ["open"] => {}
+        ["merged"] => {
+            seen.state = PullRequestState::Merged {
+                by: Some("bob".into()),
+            }
+        }
+        ["merged", "from", "a", "fork"] => {
+            seen.state = PullRequestState::Merged { by: None };
+            seen.head_repo = Some(RepoId(666));
+        }
+        ["unmerged"] => seen.state = PullRequestState::Closed,
+        ["changes", "requested", id] => {
+            seen.review = Some(HumanReview {
+                id: id.parse().ok()?,
+                by: "bob".into(),
+                feedback: kept(ArtifactKind::Feedback, "rename it"),
+            });
+        }
+        ["checks", "failed", names @ ..] => seen.failed_checks = names.iter().map(|n| (*n).into()).collect(),
+        ["base", "moved"] => seen.base_head = Some(commit(0xba5f)),
+        _other => return None,
+    }
+    Some(performed(read.id, Report::PullRequestRead { pull_request: seen }))
+}
+
+fn forge(world: &World, words: &[&str]) -> Option<Input> {
+    let (event, subject) = match words {
+        ["announces", "pr", number] => (
+            "pull_request",
+            NoticeSubject::PullRequest {
+                number: PullRequestNumber(number.parse().ok()?),
+            },
+        ),
+        ["announces", "review"] => (
+            "pull_request_review",
+            NoticeSubject::PullRequest {
+                number: PullRequestNumber(9),
+            },
+        ),
+        ["announces", "checks"] => (
+            "check_suite",
+            NoticeSubject::PullRequest {
+                number: PullRequestNumber(9),
+            },
+        ),
+        ["announces", "issue"] => (
+            "issues",
+            NoticeSubject::Issue {
+                number: IssueNumber(7),
+            },
+        ),
+        ["announces", "comment"] => (
+            "issue_comment",
+            NoticeSubject::Issue {
+                number: IssueNumber(7),
+            },
+        ),
+        ["announces", "push"] => ("push", NoticeSubject::Base),
+        _other => return None,
+    };
+    let delivery = format!("d{}", world.seq);
+    Some(Input::ForgeNoticed {
+        notice: Notice {
+            delivery,
+            event: event.into(),
+            subject,
+        },
+    })
+}
+
+fn operate(world: &World, who: &str, words: &[&str]) -> Option<Input> {
+    let run = world.run.as_ref()?;
+    let text = |from: usize| words.get(from..).unwrap_or_default().join(" ");
+    let comment = |from: usize| Some(text(from)).filter(|text| !text.is_empty());
+    let gate = run.phase.gate();
+    let subject = gate.map_or_else(|| Digest::of(b"nothing"), |gate| gate.subject.clone());
+    let kind = gate.map_or(GateKind::Plan, |gate| gate.kind);
+    let action = match words {
+        ["approves", "something", "else"] => Action::Approve {
+            gate: kind,
+            subject: Digest::of(b"old"),
+            comment: None,
+        },
+        ["approves", "diff"] => Action::Approve {
+            gate: GateKind::Diff,
+            subject,
+            comment: None,
+        },
+        ["approves", ..] => Action::Approve {
+            gate: kind,
+            subject,
+            comment: comment(1),
+        },
+        ["revises"] => Action::Revise {
+            gate: kind,
+            subject,
+            feedback: kept(ArtifactKind::Feedback, ""),
+        },
+        ["revises", ..] => Action::Revise {
+            gate: kind,
+            subject,
+            feedback: kept(ArtifactKind::Feedback, &text(1)),
+        },
+        ["rejects", ..] => Action::Reject {
+            gate: kind,
+            subject,
+            comment: comment(1),
+        },
+        ["answers", ..] => {
+            let question = match run.holds.get(HoldKind::Question) {
+                Some(Hold::Question { id, .. }) => id.clone(),
+                _other => effect_id("r1.1.0"),
+            };
+            Action::Answer {
+                question,
+                answer: kept(ArtifactKind::Feedback, &text(1)),
+            }
+        }
+        ["pauses"] => Action::Pause,
+        ["resumes"] => Action::Resume,
+        ["cancels", ..] => Action::Cancel { comment: comment(1) },
+        ["retries"] => Action::Retry,
+        ["gives", "up", ..] => Action::Fail { comment: comment(2) },
+        ["prioritizes", priority] => Action::Reprioritize {
+            priority: Priority::new(priority.parse().ok()?)?,
+        },
+        _other => return None,
+    };
+    Some(Input::Operate {
+        by: operator(who),
+        action,
+    })
+}
