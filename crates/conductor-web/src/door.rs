@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backstage::Backstage;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::webhook::ReadDelivery;
 use crate::{guard, handle, stream, webhook};
 
 /// The most bytes of one request; a scenario fits.
@@ -43,9 +44,6 @@ impl Token {
         self.0.ct_eq(&given).into()
     }
 }
-
-/// Tells whether a signature header fits a body; in constant time.
-pub type SignatureCheck = Arc<dyn Fn(&[u8], &str) -> bool + Send + Sync>;
 
 /// What every run is started with, unless the request says otherwise.
 #[derive(Debug, Clone)]
@@ -72,8 +70,8 @@ pub struct Settings {
     pub origins: Vec<String>,
     /// Whose token it is, for the audit.
     pub operator: OperatorName,
-    /// Checks a delivery's signature; without it, no webhooks are taken.
-    pub signature: Option<SignatureCheck>,
+    /// Checks and reads deliveries; without it, no webhooks are taken.
+    pub deliveries: Option<ReadDelivery>,
     /// What runs are started with.
     pub run: RunDefaults,
     /// Makes the id of a new run.

@@ -142,8 +142,9 @@ impl StartRefusal {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::RepoNotRegistered(_) | Self::RepoUnknown(_) => StatusCode::NOT_FOUND,
-            Self::IssueUnavailable {
+            Self::RepoNotRegistered(_)
+            | Self::RepoUnknown(_)
+            | Self::IssueUnavailable {
                 problem: IssueProblem::NotFound,
                 ..
             } => StatusCode::NOT_FOUND,

@@ -14,7 +14,7 @@ use conductor_domain::digest::Digest;
 use conductor_domain::effect::CommentTarget;
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
-use conductor_domain::forge::{IssueProblem, PullRequest};
+use conductor_domain::forge::{IssueProblem, NoticeSubject, PullRequest};
 use conductor_domain::id::{
     CommitId, IssueNumber, OperatorName, ProjectId, PullRequestNumber, RepoId, RunId,
 };
@@ -43,6 +43,7 @@ use crate::api::{AuditView, ReplayView};
 use crate::backstage::{Backstage, Change, Talk};
 use crate::door::{Door, RunDefaults, Settings, Token, router};
 use crate::reader::Reader;
+use crate::webhook::{Delivery, Hint, Rejected};
 
 /// The token of the door in tests.
 pub(crate) const TOKEN: &str = "a-token-for-tests";
@@ -107,7 +108,7 @@ impl Fake {
             hosts: vec![HOST.to_owned()],
             origins: vec![format!("http://{HOST}")],
             operator: OperatorName::parse("ann").expect("a name"),
-            signature: Some(Arc::new(signed)),
+            deliveries: Some(Arc::new(read_delivery)),
             run: RunDefaults {
                 agents: Some(agents()),
                 executor: ExecutorName::UnsafePlain,
@@ -180,8 +181,36 @@ fn signature(body: &[u8]) -> String {
     format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-fn signed(body: &[u8], header: &str) -> bool {
-    header == signature(body)
+/// Reads deliveries of the form `<subject> <repo id> [<number or branch>]`, so that no forge's words are needed.
+fn read_delivery(delivery: Delivery<'_>) -> Result<Option<Hint>, Rejected> {
+    if delivery.signature != Some(&signature(delivery.body)) {
+        return Err(Rejected::NotSigned);
+    }
+    let id = delivery.id.ok_or(Rejected::Incomplete)?;
+    let body = std::str::from_utf8(delivery.body).expect("tests write text");
+    let words: Vec<&str> = body.split(' ').collect();
+    let [subject, repo, about] = words.as_slice() else {
+        return Ok(None);
+    };
+    let number = about.parse().unwrap_or_default();
+    let subject = match *subject {
+        "pull" => NoticeSubject::PullRequest {
+            number: PullRequestNumber(number),
+        },
+        "issue" => NoticeSubject::Issue {
+            number: IssueNumber(number),
+        },
+        "push" => NoticeSubject::Base,
+        other => panic!("no such delivery in tests: {other}"),
+    };
+    Ok(Some(Hint {
+        delivery: id.to_owned(),
+        event: delivery.event.unwrap_or_default().to_owned(),
+        body_hash: Digest::of(delivery.body).to_string(),
+        repo: RepoId(repo.parse().expect("a number")),
+        pushed_branch: (subject == NoticeSubject::Base).then(|| (*about).to_owned()),
+        subjects: vec![subject],
+    }))
 }
 
 fn repo() -> RepoRef {
