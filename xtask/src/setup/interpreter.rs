@@ -10,8 +10,8 @@ use super::{apt, node22, ready};
 use crate::process::{self, command};
 use crate::workspace;
 
-/// `merge-tree --write-tree` came with 2.38.
-const OLDEST_GIT: (u32, u32) = (2, 38);
+/// `merge-tree --write-tree --merge-base` came with 2.40.
+const OLDEST_GIT: (u32, u32) = (2, 40);
 /// The built-in test runner left its experimental state in 20.
 const OLDEST_NODE: (u32, u32) = (20, 0);
 
@@ -24,9 +24,11 @@ pub(super) fn git() -> Result<()> {
     let found = version(&shown).with_context(|| format!("could not read a version from {shown:?}"))?;
     ensure!(
         found >= OLDEST_GIT,
-        "git {}.{} or newer is needed, found {shown}",
+        "git {}.{} or newer is needed, found {}\n\
+         hint: Debian 12 has a newer one in bookworm-backports: apt-get install -t bookworm-backports git",
         OLDEST_GIT.0,
-        OLDEST_GIT.1
+        OLDEST_GIT.1,
+        shown.trim()
     );
     let programs = process::capture(command("git").arg("--exec-path"))?;
     let backend = Path::new(programs.trim()).join("git-http-backend");
