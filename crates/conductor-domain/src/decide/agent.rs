@@ -82,7 +82,7 @@ pub(super) fn ended(draft: &mut Draft<'_>, effect: &EffectId, report: &Invocatio
         (Outcome::Reviewed { review }, Purpose::ReviewPlan) => plan_reviewed(draft, review),
         (Outcome::Implemented, Purpose::Implement) => draft.record(Event::ImplementationFinished),
         (Outcome::Interpreted { report }, Purpose::InterpretTests) => {
-            execution::interpreted(draft, Some(report))
+            execution::interpreted(draft, Some(report));
         }
         (Outcome::Reviewed { review }, Purpose::ReviewImplementation) => execution::reviewed(draft, review),
         (Outcome::Asked { question }, _) => draft.hold(Hold::Question {
@@ -102,7 +102,7 @@ pub(super) fn ended(draft: &mut Draft<'_>, effect: &EffectId, report: &Invocatio
         }
         (Outcome::Stopped, _) => draft.note("the agent was stopped"),
         (Outcome::Interrupted, _) => {
-            report::interrupted(draft, effect, report.saved.as_deref(), interruptions)
+            report::interrupted(draft, effect, report.saved.as_deref(), interruptions);
         }
         (
             Outcome::Planned { .. }

@@ -63,7 +63,7 @@ pub(super) fn heard_late(draft: &mut Draft<'_>, report: &Report) {
             });
         }
         Report::WorkCommitted { commit, .. } => {
-            draft.note(format!("commit {commit} came after the end and is kept"))
+            draft.note(format!("commit {commit} came after the end and is kept"));
         }
         Report::IssueRead { .. }
         | Report::IssueUnavailable { .. }

@@ -218,8 +218,17 @@ fn bytes(decision: &Decision) -> String {
     serde_json::to_string(&(&decision.events, &decision.effects)).expect("plain data")
 }
 
+/// How many histories are lived; `PROPTEST_CASES` asks for more or fewer.
+fn cases() -> u32 {
+    #[allow(clippy::disallowed_methods, reason = "a test's own switch")]
+    std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(1000)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// RUN-1, RUN-1a, RUN-2: the laws of `invariant` are checked by the world after every input.
     #[test]

@@ -10,3 +10,4 @@ mod script;
 mod scenarios;
 mod laws;
 mod matrix;
+mod instance;
