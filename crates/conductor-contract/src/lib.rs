@@ -1,1 +1,26 @@
-//! Placeholder.
+//! The contract of the store's ports as tests that any implementation can run on itself.
+//!
+//! ```ignore
+//! async fn subject() -> conductor_contract::Subject { … }
+//! conductor_contract::store_contract!(crate::subject);
+//! ```
+//!
+//! expands to one `#[tokio::test]` per case; the crate that uses it depends on `tokio` with `macros` and
+//! `rt-multi-thread`. Each case gets a fresh, empty subject. The cases know the ports and nothing behind them.
+
+mod suite;
+mod subject;
+mod given;
+
+mod append;
+mod effects;
+mod lease;
+mod slots;
+mod projections;
+mod views;
+mod blobs;
+mod tool_log;
+mod resources;
+
+pub use subject::Subject;
+pub use suite::cases;

@@ -1,0 +1,46 @@
+//! What is examined: one store behind all its ports.
+//!
+//! It does not know which store.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use conductor_port::blobs::{Blobs, ToolLog};
+use conductor_port::lease::Leases;
+use conductor_port::ledger::Ledger;
+use conductor_port::views::Views;
+
+/// A fresh, empty store. All ports lead to the same one.
+#[derive(Debug)]
+pub struct Subject {
+    /// Its ledger.
+    pub ledger: Arc<dyn Ledger>,
+    /// What readers see of it.
+    pub views: Arc<dyn Views>,
+    /// Its bytes.
+    pub blobs: Arc<dyn Blobs>,
+    /// Its log of tool calls.
+    pub tool_log: Arc<dyn ToolLog>,
+    /// Its records of held resources.
+    pub leases: Arc<dyn Leases>,
+    /// Whatever must live as long as the store: a temporary directory, a server.
+    pub guard: Box<dyn Any + Send + Sync>,
+}
+
+impl Subject {
+    /// Makes a subject of a store that implements all ports.
+    pub fn new<S>(store: S, guard: impl Any + Send + Sync) -> Self
+    where
+        S: Ledger + Views + Blobs + ToolLog + Leases + 'static,
+    {
+        let store = Arc::new(store);
+        Self {
+            ledger: store.clone(),
+            views: store.clone(),
+            blobs: store.clone(),
+            tool_log: store.clone(),
+            leases: store,
+            guard: Box::new(guard),
+        }
+    }
+}

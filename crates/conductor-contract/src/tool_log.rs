@@ -1,0 +1,61 @@
+//! The log of tool calls (TOOL-4).
+//!
+//! It does not know what a tool does.
+
+use conductor_domain::id::EffectId;
+use conductor_domain::time::Timestamp;
+use conductor_port::blobs::ToolCall;
+
+use crate::Subject;
+use crate::given::{effect_id, run_id};
+
+fn call(invocation: &EffectId, n: u64) -> ToolCall {
+    ToolCall {
+        invocation: invocation.clone(),
+        run: run_id("r-1"),
+        n,
+        tool: "bash".to_owned(),
+        target: "cargo test".to_owned(),
+        payload_hash: "sha256:0".to_owned(),
+        decision: "allow".to_owned(),
+        reason: "default".to_owned(),
+        result: "ok".to_owned(),
+        at: Timestamp(5),
+        hash: format!("hash-{n}"),
+    }
+}
+
+async fn append(subject: &Subject, calls: &[ToolCall]) {
+    subject.tool_log.append(calls).await.expect("the calls are kept");
+}
+
+/// TOOL-4.
+pub(crate) async fn calls_come_back_in_order(subject: &Subject) {
+    let invocation = effect_id("r-1", 1);
+    let calls: Vec<ToolCall> = (1..=12).map(|n| call(&invocation, n)).collect();
+    append(subject, &[]).await;
+    append(subject, &calls[..5]).await;
+    append(subject, &calls[5..]).await;
+    assert_eq!(subject.tool_log.read(&invocation).await, Ok(calls));
+}
+
+pub(crate) async fn a_repeated_call_is_left_as_it_is(subject: &Subject) {
+    let invocation = effect_id("r-1", 1);
+    append(subject, &[call(&invocation, 1)]).await;
+    let forged = ToolCall {
+        decision: "deny".to_owned(),
+        ..call(&invocation, 1)
+    };
+    append(subject, &[forged, call(&invocation, 2)]).await;
+    assert_eq!(
+        subject.tool_log.read(&invocation).await,
+        Ok(vec![call(&invocation, 1), call(&invocation, 2)])
+    );
+}
+
+pub(crate) async fn logs_of_invocations_are_apart(subject: &Subject) {
+    let (here, there) = (effect_id("r-1", 1), effect_id("r-1", 11));
+    append(subject, &[call(&here, 1), call(&there, 1)]).await;
+    assert_eq!(subject.tool_log.read(&here).await, Ok(vec![call(&here, 1)]));
+    assert_eq!(subject.tool_log.read(&effect_id("r-1", 2)).await, Ok(vec![]));
+}

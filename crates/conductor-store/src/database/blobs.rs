@@ -1,0 +1,214 @@
+//! Bytes by content address, the log of tool calls, and the records of held resources, on the database.
+//!
+//! It does not know what the bytes mean.
+
+use async_trait::async_trait;
+use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::digest::Digest;
+use conductor_domain::id::{EffectId, RunId};
+use conductor_port::Fault;
+use conductor_port::blobs::{Blobs, ToolCall, ToolLog};
+use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
+
+use super::conn::Arg::{Bytes, Int, OptText, Text};
+use super::conn::Conn;
+use super::rows::{self, number};
+use super::writer::{Failed, Write};
+use super::{Database, sql};
+use crate::cut::cut;
+
+struct Put {
+    artifact: Artifact,
+    bytes: Vec<u8>,
+}
+
+#[async_trait]
+impl Write for Put {
+    type Done = Artifact;
+    type Refused = Fault;
+
+    fn attempted(&self) -> String {
+        format!("keep {} {}", self.artifact.kind.as_str(), self.artifact.digest)
+    }
+
+    async fn apply(&self, conn: &mut Conn) -> Result<Artifact, Failed<Fault>> {
+        let Artifact { digest, kind, .. } = &self.artifact;
+        conn.execute(
+            sql::PUT_BLOB,
+            &[Text(digest.as_str()), Text(kind.as_str()), Bytes(&self.bytes)],
+        )
+        .await?;
+        Ok(self.artifact.clone())
+    }
+}
+
+#[async_trait]
+impl Blobs for Database {
+    async fn put(&self, kind: ArtifactKind, bytes: &[u8]) -> Result<Artifact, Fault> {
+        let (artifact, kept) = cut(kind, bytes);
+        self.writer
+            .write(Put {
+                artifact,
+                bytes: kept.into_owned(),
+            })
+            .await
+    }
+
+    async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault> {
+        let attempted = format!("read bytes {digest}");
+        let kept = self
+            .look(
+                &attempted,
+                sql::GET_BLOB,
+                &[Text(digest.as_str())],
+                rows::only_bytes,
+            )
+            .await?
+            .pop();
+        match kept {
+            Some(bytes) if Digest::of(&bytes) != *digest => Err(Fault::permanent(format!(
+                "{attempted}: the kept bytes are not those, the database is damaged"
+            ))),
+            kept => Ok(kept),
+        }
+    }
+}
+
+struct AppendCalls(Vec<ToolCall>);
+
+#[async_trait]
+impl Write for AppendCalls {
+    type Done = ();
+    type Refused = Fault;
+
+    fn attempted(&self) -> String {
+        match self.0.first() {
+            Some(call) => format!(
+                "keep {} tool calls of invocation {}",
+                self.0.len(),
+                call.invocation
+            ),
+            None => "keep no tool call".to_owned(),
+        }
+    }
+
+    async fn apply(&self, conn: &mut Conn) -> Result<(), Failed<Fault>> {
+        for call in &self.0 {
+            let args = [
+                Text(call.invocation.as_str()),
+                Text(call.run.as_str()),
+                Int(number(call.n)?),
+                Text(&call.tool),
+                Text(&call.target),
+                Text(&call.payload_hash),
+                Text(&call.decision),
+                Text(&call.reason),
+                Text(&call.result),
+                Int(call.at.0),
+                Text(&call.hash),
+            ];
+            conn.execute(sql::INSERT_CALL, &args).await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ToolLog for Database {
+    async fn append(&self, calls: &[ToolCall]) -> Result<(), Fault> {
+        self.writer.write(AppendCalls(calls.to_vec())).await
+    }
+
+    async fn read(&self, invocation: &EffectId) -> Result<Vec<ToolCall>, Fault> {
+        let attempted = format!("read the tool calls of invocation {invocation}");
+        self.look(&attempted, sql::CALLS, &[Text(invocation.as_str())], rows::call)
+            .await
+    }
+}
+
+struct Take(ResourceLease);
+
+#[async_trait]
+impl Write for Take {
+    type Done = Taken;
+    type Refused = Fault;
+
+    fn attempted(&self) -> String {
+        format!(
+            "take {} `{}` for run {}",
+            self.0.kind.as_str(),
+            self.0.name,
+            self.0.run
+        )
+    }
+
+    async fn apply(&self, conn: &mut Conn) -> Result<Taken, Failed<Fault>> {
+        let Self(lease) = self;
+        let args = [
+            Text(lease.kind.as_str()),
+            Text(&lease.name),
+            Text(lease.run.as_str()),
+            Int(lease.taken_at.0),
+            Int(lease.heartbeat.0),
+        ];
+        Ok(if conn.execute(sql::TAKE_RESOURCE, &args).await? == 0 {
+            Taken::No
+        } else {
+            Taken::Yes
+        })
+    }
+}
+
+struct GiveBack {
+    run: RunId,
+    kind: ResourceKind,
+    name: String,
+}
+
+#[async_trait]
+impl Write for GiveBack {
+    type Done = ();
+    type Refused = Fault;
+
+    fn attempted(&self) -> String {
+        format!(
+            "give back {} `{}` of run {}",
+            self.kind.as_str(),
+            self.name,
+            self.run
+        )
+    }
+
+    async fn apply(&self, conn: &mut Conn) -> Result<(), Failed<Fault>> {
+        let args = [
+            Text(self.run.as_str()),
+            Text(self.kind.as_str()),
+            Text(&self.name),
+        ];
+        conn.execute(sql::GIVE_BACK_RESOURCE, &args).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Leases for Database {
+    async fn take(&self, lease: &ResourceLease) -> Result<Taken, Fault> {
+        self.writer.write(Take(lease.clone())).await
+    }
+
+    async fn give_back(&self, run: &RunId, kind: ResourceKind, name: &str) -> Result<(), Fault> {
+        self.writer
+            .write(GiveBack {
+                run: run.clone(),
+                kind,
+                name: name.to_owned(),
+            })
+            .await
+    }
+
+    async fn held(&self, run: Option<&RunId>) -> Result<Vec<ResourceLease>, Fault> {
+        let args = [OptText(run.map(RunId::as_str))];
+        self.look("list held resources", sql::HELD_RESOURCES, &args, rows::resource)
+            .await
+    }
+}

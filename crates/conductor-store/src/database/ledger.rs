@@ -1,0 +1,78 @@
+//! The ledger port on the database.
+//!
+//! It does not know what a record means.
+
+use async_trait::async_trait;
+use conductor_domain::id::RunId;
+use conductor_domain::time::Timestamp;
+use conductor_port::Fault;
+use conductor_port::ledger::{
+    AppendError, Batch, EffectRow, LeaseWish, Leased, Ledger, Projection, Record, Renewal, Settlement,
+    StreamId,
+};
+
+use super::append::Append;
+use super::conn::Arg::{Int, Text};
+use super::dispatch::{Lease, Renew, ReplaceProjections};
+use super::rows::{self, number};
+use super::{Database, fault::fault, sql};
+use crate::shape;
+
+#[async_trait]
+impl Ledger for Database {
+    async fn append(&self, batch: Batch) -> Result<(), AppendError> {
+        shape::check(&batch)?;
+        self.writer.write(Append(batch)).await
+    }
+
+    async fn read(&self, stream: &StreamId, after: u64, limit: u32) -> Result<Vec<Record>, Fault> {
+        let attempted = format!("read stream {stream} after {after}");
+        let key = stream.as_key();
+        let args = [
+            Text(&key),
+            Int(number(after).map_err(|error| fault(&attempted, &error))?),
+            Int(i64::from(limit)),
+        ];
+        self.look(&attempted, sql::READ_RECORDS, &args, rows::record)
+            .await
+    }
+
+    async fn dispatchable(&self, now: Timestamp, limit: u32) -> Result<Vec<EffectRow>, Fault> {
+        let args = [Int(now.0), Int(i64::from(limit))];
+        self.look(
+            "list dispatchable effects",
+            sql::DISPATCHABLE,
+            &args,
+            rows::effect,
+        )
+        .await
+    }
+
+    async fn lease(&self, wish: LeaseWish) -> Result<Leased, Fault> {
+        self.writer.write(Lease(wish)).await
+    }
+
+    async fn renew(&self, settlement: &Settlement, until: Timestamp) -> Result<Renewal, Fault> {
+        self.writer
+            .write(Renew {
+                settlement: settlement.clone(),
+                until,
+            })
+            .await
+    }
+
+    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<RunId>, Fault> {
+        let args = [Int(now.0), Int(i64::from(limit))];
+        self.look(
+            "list runs whose deadline is over",
+            sql::DUE,
+            &args,
+            rows::only_run_id,
+        )
+        .await
+    }
+
+    async fn replace_projections(&self, rows: Vec<Projection>) -> Result<(), Fault> {
+        self.writer.write(ReplaceProjections(rows)).await
+    }
+}

@@ -1,0 +1,175 @@
+//! Brings a database up to the schema that this version knows: forward only, in order, each once, each checksummed.
+//!
+//! Before an existing database is changed, a copy of it is kept next to it. This module does not know what the tables
+//! are for.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use conductor_domain::digest::Digest;
+
+use super::conn::Arg::{Int, Text};
+use super::conn::{Conn, Db};
+use super::fault::{Class, class};
+use super::open::OpenError;
+use super::{rows, sql};
+
+/// One step of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Migration {
+    /// Its place, from 1, without gaps.
+    pub(super) version: i64,
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Its statements. Never changed once released: the checksum is kept with the database.
+    pub(super) text: &'static str,
+}
+
+/// Every step that this version knows, in order.
+pub(super) const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "ledger",
+    text: include_str!("../../migrations/0001_ledger.sql"),
+}];
+
+impl Migration {
+    fn checksum(&self) -> Digest {
+        Digest::of(self.text.as_bytes())
+    }
+}
+
+type Applied = (i64, String, Digest);
+
+/// Tells which steps are still to be done, or why this is not a database that we can work with. Changes nothing.
+pub(super) async fn outstanding<'m>(
+    db: &Db,
+    path: &Path,
+    known: &'m [Migration],
+) -> Result<&'m [Migration], OpenError> {
+    let failed = |error| OpenError::of("look into", path, error);
+    let mut conn = db.reader().await.map_err(failed)?;
+    let applied = applied(&mut conn, path).await?;
+    compare(&applied, known, path)
+}
+
+/// Does the steps that are still to be done, all of them or none.
+pub(super) async fn run(db: &Db, path: &Path, known: &[Migration]) -> Result<(), OpenError> {
+    let failed = |error| OpenError::of("migrate", path, error);
+    let Some(conn) = db.writer().await else {
+        return Ok(());
+    };
+    let mut conn = conn.map_err(failed)?;
+    let before = applied(&mut conn, path).await?;
+    let steps = compare(&before, known, path)?;
+    if steps.is_empty() {
+        return Ok(());
+    }
+    if let Some((version, ..)) = before.last() {
+        keep_copy(&mut conn, path, *version).await?;
+    }
+    conn.begin().await.map_err(failed)?;
+    // Another process may have been faster; what counts is what stands there under the write lock.
+    match apply(&mut conn, path, known).await {
+        Ok(()) => conn.execute(sql::COMMIT, &[]).await.map(drop).map_err(failed),
+        Err(error) => {
+            // It may be over already; what matters is that none is open.
+            let _ = conn.execute(sql::ROLLBACK, &[]).await;
+            Err(error)
+        }
+    }
+}
+
+async fn apply(conn: &mut Conn, path: &Path, known: &[Migration]) -> Result<(), OpenError> {
+    let failed = |error| OpenError::of("migrate", path, error);
+    let before = applied(conn, path).await?;
+    conn.script(sql::CREATE_MIGRATIONS).await.map_err(failed)?;
+    for step in compare(&before, known, path)? {
+        conn.script(step.text).await.map_err(failed)?;
+        let checksum = step.checksum();
+        let args = [Int(step.version), Text(step.name), Text(checksum.as_str())];
+        conn.execute(sql::INSERT_MIGRATION, &args).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Reads which steps were done. Tables without a list of steps that reads like ours belong to another program.
+async fn applied(conn: &mut Conn, path: &Path) -> Result<Vec<Applied>, OpenError> {
+    let failed = |error| OpenError::of("look into", path, error);
+    let tables = conn.tables().await.map_err(failed)?;
+    if tables.is_empty() {
+        return Ok(Vec::new());
+    }
+    let foreign = || OpenError::Foreign {
+        path: path.to_owned(),
+    };
+    if !tables.iter().any(|table| table == "schema_migrations") {
+        return Err(foreign());
+    }
+    let rows = conn
+        .fetch(sql::MIGRATIONS, &[])
+        .await
+        .map_err(|error| match class(&error) {
+            Class::Other => foreign(),
+            Class::Busy
+            | Class::Full
+            | Class::Io
+            | Class::CannotOpen
+            | Class::Corrupt
+            | Class::NotADatabase
+            | Class::Unique => failed(error),
+        })?;
+    rows.iter()
+        .map(rows::migration)
+        .collect::<Result<_, _>>()
+        .map_err(|_| foreign())
+}
+
+fn compare<'m>(
+    applied: &[Applied],
+    known: &'m [Migration],
+    path: &Path,
+) -> Result<&'m [Migration], OpenError> {
+    let newest = known.last().map_or(0, |last| last.version);
+    if let Some((found, ..)) = applied.last().filter(|(version, ..)| *version > newest) {
+        return Err(OpenError::NewerSchema {
+            path: path.to_owned(),
+            found: *found,
+            known: newest,
+        });
+    }
+    for ((version, name, checksum), step) in applied.iter().zip(known) {
+        if (*version, checksum) != (step.version, &step.checksum()) {
+            let (version, name) = (*version, name.clone());
+            return Err(OpenError::OtherMigration {
+                path: path.to_owned(),
+                version,
+                name,
+            });
+        }
+    }
+    Ok(&known[applied.len()..])
+}
+
+/// Writes the copy under another name first, so that an earlier copy is replaced by a whole one or not at all.
+async fn keep_copy(conn: &mut Conn, path: &Path, version: i64) -> Result<(), OpenError> {
+    let target = beside(path, &format!(".schema-{version}.copy"));
+    let partial = beside(path, &format!(".schema-{version}.copy.partial"));
+    let failed = |source| OpenError::Backup {
+        path: target.clone(),
+        source,
+    };
+    match std::fs::remove_file(&partial) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        Ok(()) | Err(_) => {}
+    }
+    conn.copy_into(&partial)
+        .await
+        .map_err(|error| OpenError::of("copy", path, error))?;
+    std::fs::rename(&partial, &target).map_err(failed)
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().map(OsString::from).unwrap_or_default();
+    name.push(ending);
+    path.with_file_name(name)
+}

@@ -1,0 +1,169 @@
+//! Turns rows into what the ports speak of, and numbers into what the database keeps.
+//!
+//! It does not know which statement a row comes from beyond the order of its columns (`sql.rs`).
+
+use conductor_domain::digest::Digest;
+use conductor_domain::effect::EffectKind;
+use conductor_domain::id::{EffectId, RepoId, RunId};
+use conductor_domain::time::Timestamp;
+use conductor_port::blobs::ToolCall;
+use conductor_port::lease::{ResourceKind, ResourceLease};
+use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
+use conductor_port::views::StreamHead;
+
+use super::conn::Row;
+
+type Read<T> = Result<T, sqlx::Error>;
+
+/// The kept form of a number: sequence numbers, repository ids and counts stay far below the limit, and one that does
+/// not is refused rather than wrapped.
+pub(super) fn number(number: u64) -> Result<i64, sqlx::Error> {
+    i64::try_from(number).map_err(|_| sqlx::Error::Protocol(format!("{number} is too large to be kept")))
+}
+
+pub(super) fn record(row: &Row) -> Read<Record> {
+    Ok(Record {
+        stream: row.text(0)?,
+        seq: row.count(1)?,
+        event_id: row.text(2)?,
+        schema_version: row.count(3)?,
+        class: row.text(4)?,
+        kind: row.text(5)?,
+        payload: row.text(6)?,
+        payload_hash: row.text(7)?,
+        actor_type: row.text(8)?,
+        actor: row.text(9)?,
+        cause: row.text(10)?,
+        at: Timestamp(row.int(11)?),
+        hash: row.text(12)?,
+    })
+}
+
+pub(super) fn head(row: &Row) -> Read<StreamHead> {
+    Ok(StreamHead {
+        stream: row.parsed(0, StreamId::from_key)?,
+        seq: row.count(1)?,
+        hash: row.text(2)?,
+    })
+}
+
+pub(super) fn effect(row: &Row) -> Read<EffectRow> {
+    Ok(EffectRow {
+        id: effect_id(row, 0)?,
+        run: run_id(row, 1)?,
+        repo: RepoId(row.count(2)?),
+        kind: row.parsed(3, |text| {
+            EffectKind::ALL.into_iter().find(|kind| kind.as_str() == text)
+        })?,
+        payload: row.text(4)?,
+        status: row.text(5)?,
+        attempts: row.count(6)?,
+        stop: row.flag(7)?,
+        created_at: Timestamp(row.int(8)?),
+    })
+}
+
+pub(super) fn run(row: &Row) -> Read<RunRow> {
+    Ok(RunRow {
+        run: run_id(row, 0)?,
+        project: row.text(1)?,
+        repo: RepoId(row.count(2)?),
+        repo_name: row.text(3)?,
+        issue: row.count(4)?,
+        title: row.text(5)?,
+        phase: row.text(6)?,
+        held: row.flag(7)?,
+        needs_human: row.flag(8)?,
+        terminal: row.flag(9)?,
+        priority: row.count(10)?,
+        pull_request: row.opt_int(11)?.map(|_| row.count(11)).transpose()?,
+        deadline: row.opt_int(12)?.map(Timestamp),
+        state: row.text(13)?,
+        seq: row.count(14)?,
+        head: row.text(15)?,
+        created_at: Timestamp(row.int(16)?),
+        updated_at: Timestamp(row.int(17)?),
+    })
+}
+
+pub(super) fn only_run_id(row: &Row) -> Read<RunId> {
+    run_id(row, 0)
+}
+
+pub(super) fn only_bytes(row: &Row) -> Read<Vec<u8>> {
+    row.bytes(0)
+}
+
+/// State, last sequence number and last hash of the instance.
+pub(super) fn instance(row: &Row) -> Read<(String, u64, String)> {
+    Ok((row.text(0)?, row.count(1)?, row.text(2)?))
+}
+
+pub(super) fn write(row: &Row) -> Read<ForgeWrite> {
+    Ok(ForgeWrite {
+        effect: effect_id(row, 0)?,
+        run: run_id(row, 1)?,
+        kind: row.text(2)?,
+        actor_type: row.text(3)?,
+        target: row.text(4)?,
+        payload_hash: row.text(5)?,
+        decision: row.text(6)?,
+        reason: row.text(7)?,
+        result: row.text(8)?,
+        at: Timestamp(row.int(9)?),
+    })
+}
+
+pub(super) fn call(row: &Row) -> Read<ToolCall> {
+    Ok(ToolCall {
+        invocation: effect_id(row, 0)?,
+        run: run_id(row, 1)?,
+        n: row.count(2)?,
+        tool: row.text(3)?,
+        target: row.text(4)?,
+        payload_hash: row.text(5)?,
+        decision: row.text(6)?,
+        reason: row.text(7)?,
+        result: row.text(8)?,
+        at: Timestamp(row.int(9)?),
+        hash: row.text(10)?,
+    })
+}
+
+pub(super) fn resource(row: &Row) -> Read<ResourceLease> {
+    Ok(ResourceLease {
+        kind: row.parsed(0, resource_kind)?,
+        name: row.text(1)?,
+        run: run_id(row, 2)?,
+        taken_at: Timestamp(row.int(3)?),
+        heartbeat: Timestamp(row.int(4)?),
+    })
+}
+
+/// Version, name and checksum of a migration.
+pub(super) fn migration(row: &Row) -> Read<(i64, String, Digest)> {
+    Ok((
+        row.int(0)?,
+        row.text(1)?,
+        row.parsed(2, |text| Digest::parse(text).ok())?,
+    ))
+}
+
+pub(super) fn run_id(row: &Row, column: usize) -> Read<RunId> {
+    row.parsed(column, |text| RunId::parse(text).ok())
+}
+
+fn effect_id(row: &Row, column: usize) -> Read<EffectId> {
+    row.parsed(column, |text| EffectId::parse(text).ok())
+}
+
+fn resource_kind(text: &str) -> Option<ResourceKind> {
+    [
+        ResourceKind::Worktree,
+        ResourceKind::Port,
+        ResourceKind::ProcessGroup,
+        ResourceKind::Branch,
+    ]
+    .into_iter()
+    .find(|kind| kind.as_str() == text)
+}

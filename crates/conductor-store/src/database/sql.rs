@@ -1,0 +1,231 @@
+//! Every statement of the store, as one text that SQLite and PostgreSQL both understand.
+//!
+//! Ids are TEXT, times BIGINT (microseconds), JSON is TEXT, flags are SMALLINT, parameters `$1`. The few statements
+//! that must differ are chosen in `conn.rs`. This module does not know how they are run.
+
+/// What makes an effect `e` of run `r` dispatchable at `$1`. Used for listing and, within the leasing transaction,
+/// again: a hold or a later retry that was kept in between wins.
+macro_rules! is_ready {
+    () => {
+        "((e.status = 'pending' AND e.stop = 0 AND e.not_before <= $1 AND (e.work = 0 OR COALESCE(r.held, 0) = 0)) \
+         OR (e.status = 'leased' AND e.lease_until < $1))"
+    };
+}
+
+macro_rules! record_columns {
+    () => {
+        "stream, seq, event_id, schema_version, class, kind, payload, payload_hash, actor_type, actor, cause, at, hash"
+    };
+}
+
+macro_rules! effect_columns {
+    () => {
+        "e.id, e.run, e.repo, e.kind, e.payload, e.status, e.attempts, e.stop, e.created_at"
+    };
+}
+
+macro_rules! run_columns {
+    () => {
+        "run, project, repo, repo_name, issue, title, phase, held, needs_human, terminal, priority, pull_request, \
+         deadline, state, seq, head, created_at, updated_at"
+    };
+}
+
+macro_rules! write_columns {
+    () => {
+        "effect, run, kind, actor_type, target, payload_hash, decision, reason, result, at"
+    };
+}
+
+macro_rules! call_columns {
+    () => {
+        "invocation, run, n, tool, target, payload_hash, decision, reason, result, at, hash"
+    };
+}
+
+// Streams.
+
+pub(super) const HEAD: &str = "SELECT COALESCE(MAX(seq), 0) FROM records WHERE stream = $1";
+
+pub(super) const INSERT_RECORD: &str = concat!(
+    "INSERT INTO records (",
+    record_columns!(),
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+);
+
+pub(super) const READ_RECORDS: &str = concat!(
+    "SELECT ",
+    record_columns!(),
+    " FROM records WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3"
+);
+
+pub(super) const HEADS: &str = "SELECT r.stream, r.seq, r.hash FROM records r \
+    JOIN (SELECT stream, MAX(seq) AS seq FROM records GROUP BY stream) last \
+    ON last.stream = r.stream AND last.seq = r.seq ORDER BY r.stream";
+
+pub(super) const INSERT_SEEN: &str =
+    "INSERT INTO seen_inputs (dedupe_key, stream) VALUES ($1, $2) ON CONFLICT (dedupe_key) DO NOTHING";
+
+// Effects.
+
+pub(super) const INSERT_EFFECT: &str = "INSERT INTO effects \
+    (id, run, repo, kind, work, payload, priority, not_before, created_at, seq, ordinal, status, attempts, stop) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'pending', 0, 0)";
+
+pub(super) const SETTLE: &str = "UPDATE effects SET status = 'done', worker = NULL, lease_until = NULL \
+    WHERE id = $1 AND status = 'leased' AND attempts = $2";
+
+pub(super) const EFFECT_STATUS: &str = "SELECT status FROM effects WHERE id = $1";
+
+pub(super) const RETRY: &str =
+    "UPDATE effects SET status = 'pending', stop = 0, not_before = $2 WHERE id = $1";
+
+pub(super) const STOP: &str = "UPDATE effects SET stop = 1, \
+    status = CASE WHEN status = 'pending' THEN 'done' ELSE status END WHERE id = $1 AND status <> 'done'";
+
+pub(super) const REPRIORITIZE: &str =
+    "UPDATE effects SET priority = $2 WHERE run = $1 AND status = 'pending'";
+
+pub(super) const DISPATCHABLE: &str = concat!(
+    "SELECT ",
+    effect_columns!(),
+    " FROM effects e LEFT JOIN runs r ON r.run = e.run WHERE e.status <> 'done' AND ",
+    is_ready!(),
+    " ORDER BY e.priority DESC, e.created_at, e.run, e.seq, e.ordinal LIMIT $2"
+);
+
+pub(super) const READY_EFFECT: &str = concat!(
+    "SELECT e.run, e.attempts FROM effects e LEFT JOIN runs r ON r.run = e.run WHERE e.id = $2 AND ",
+    is_ready!()
+);
+
+pub(super) const LEASE: &str = "UPDATE effects SET status = 'leased', attempts = attempts + 1, worker = $3, \
+    lease_until = $4 WHERE id = $1 AND attempts = $2";
+
+pub(super) const RENEW: &str = "UPDATE effects SET lease_until = $3 \
+    WHERE id = $1 AND status = 'leased' AND attempts = $2 RETURNING stop";
+
+pub(super) const EFFECTS_OF_RUN: &str = concat!(
+    "SELECT ",
+    effect_columns!(),
+    " FROM effects e WHERE e.run = $1 ORDER BY e.seq, e.ordinal"
+);
+
+// Slots.
+
+pub(super) const SLOT_OF_RUN: &str = "SELECT repo FROM slots WHERE run = $1";
+
+pub(super) const SLOTS_OF_REPO: &str = "SELECT slot_no FROM slots WHERE repo = $1 ORDER BY slot_no";
+
+pub(super) const TAKE_SLOT: &str = "INSERT INTO slots (repo, slot_no, run) VALUES ($1, $2, $3)";
+
+pub(super) const FREE_SLOT: &str = "DELETE FROM slots WHERE run = $1";
+
+// Projections.
+
+pub(super) const UPSERT_INSTANCE: &str = "INSERT INTO instance (id, state) VALUES (1, $1) \
+    ON CONFLICT (id) DO UPDATE SET state = excluded.state";
+
+pub(super) const UPSERT_RUN: &str = concat!(
+    "INSERT INTO runs (",
+    run_columns!(),
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
+     ON CONFLICT (run) DO UPDATE SET project = excluded.project, repo = excluded.repo, \
+     repo_name = excluded.repo_name, issue = excluded.issue, title = excluded.title, phase = excluded.phase, \
+     held = excluded.held, needs_human = excluded.needs_human, terminal = excluded.terminal, \
+     priority = excluded.priority, pull_request = excluded.pull_request, deadline = excluded.deadline, \
+     state = excluded.state, seq = excluded.seq, head = excluded.head, created_at = excluded.created_at, \
+     updated_at = excluded.updated_at"
+);
+
+pub(super) const CLEAR_INSTANCE: &str = "DELETE FROM instance";
+
+pub(super) const CLEAR_RUNS: &str = "DELETE FROM runs";
+
+pub(super) const INSTANCE: &str = "SELECT COALESCE((SELECT state FROM instance WHERE id = 1), ''), \
+    COALESCE((SELECT MAX(seq) FROM records WHERE stream = 'instance'), 0), \
+    COALESCE((SELECT hash FROM records WHERE stream = 'instance' ORDER BY seq DESC LIMIT 1), '')";
+
+pub(super) const RUN: &str = concat!("SELECT ", run_columns!(), " FROM runs WHERE run = $1");
+
+/// The casts tell PostgreSQL the type of a parameter that is only compared with NULL.
+pub(super) const RUNS: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM runs WHERE (CAST($1 AS TEXT) IS NULL OR project = $1) AND (CAST($2 AS BIGINT) IS NULL OR repo = $2) \
+     AND (CAST($3 AS TEXT) IS NULL OR phase = $3) AND needs_human >= $4 AND terminal <= $5 \
+     AND (CAST($6 AS BIGINT) IS NULL OR pull_request = $6) AND (CAST($7 AS BIGINT) IS NULL OR issue = $7) \
+     AND (CAST($8 AS TEXT) IS NULL \
+     OR (created_at, run) < (SELECT before.created_at, before.run FROM runs before WHERE before.run = $8)) \
+     ORDER BY created_at DESC, run DESC LIMIT $9"
+);
+
+pub(super) const DUE: &str = "SELECT run FROM runs WHERE deadline <= $1 ORDER BY deadline, run LIMIT $2";
+
+// Writes at the forge. `seq` and `ordinal` stay those of the first: they are the order in which writes were asked for.
+
+pub(super) const UPSERT_WRITE: &str = concat!(
+    "INSERT INTO forge_writes (",
+    write_columns!(),
+    ", seq, ordinal) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+     ON CONFLICT (effect) DO UPDATE SET run = excluded.run, kind = excluded.kind, actor_type = excluded.actor_type, \
+     target = excluded.target, payload_hash = excluded.payload_hash, decision = excluded.decision, \
+     reason = excluded.reason, result = excluded.result, at = excluded.at"
+);
+
+pub(super) const WRITES_OF_RUN: &str = concat!(
+    "SELECT ",
+    write_columns!(),
+    " FROM forge_writes WHERE run = $1 ORDER BY seq, ordinal"
+);
+
+// Blobs, tool calls, resources.
+
+pub(super) const PUT_BLOB: &str =
+    "INSERT INTO blobs (digest, kind, bytes) VALUES ($1, $2, $3) ON CONFLICT (digest) DO NOTHING";
+
+pub(super) const GET_BLOB: &str = "SELECT bytes FROM blobs WHERE digest = $1";
+
+pub(super) const INSERT_CALL: &str = concat!(
+    "INSERT INTO tool_calls (",
+    call_columns!(),
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (invocation, n) DO NOTHING"
+);
+
+pub(super) const CALLS: &str = concat!(
+    "SELECT ",
+    call_columns!(),
+    " FROM tool_calls WHERE invocation = $1 ORDER BY n"
+);
+
+pub(super) const TAKE_RESOURCE: &str = "INSERT INTO resource_leases (kind, name, run, taken_at, heartbeat) \
+    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (kind, name) DO UPDATE SET heartbeat = excluded.heartbeat \
+    WHERE resource_leases.run = excluded.run";
+
+pub(super) const GIVE_BACK_RESOURCE: &str =
+    "DELETE FROM resource_leases WHERE run = $1 AND kind = $2 AND name = $3";
+
+pub(super) const HELD_RESOURCES: &str = "SELECT kind, name, run, taken_at, heartbeat FROM resource_leases \
+    WHERE (CAST($1 AS TEXT) IS NULL OR run = $1) ORDER BY run, kind, name";
+
+// Transactions. `begin` differs and stands in `conn.rs`.
+
+pub(super) const COMMIT: &str = "COMMIT";
+
+pub(super) const ROLLBACK: &str = "ROLLBACK";
+
+pub(super) const SAVEPOINT: &str = "SAVEPOINT one_write";
+
+pub(super) const RELEASE: &str = "RELEASE SAVEPOINT one_write";
+
+pub(super) const ROLLBACK_TO: &str = "ROLLBACK TO SAVEPOINT one_write";
+
+// Migrations.
+
+pub(super) const CREATE_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations \
+    (version BIGINT PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)";
+
+pub(super) const MIGRATIONS: &str = "SELECT version, name, checksum FROM schema_migrations ORDER BY version";
+
+pub(super) const INSERT_MIGRATION: &str =
+    "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)";

@@ -1,0 +1,199 @@
+//! Makes changes one after the other, several to a transaction when several wait, and answers after the commit.
+//!
+//! One commit costs one wait for the disk; changes that arrive while another is being made share the next one. Each
+//! stands in its own savepoint, so that a refused one takes nothing with it. Because this task and not the caller drives
+//! the transaction, a caller that goes away cannot leave one open. It does not know what a change is.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use conductor_port::Fault;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::conn::{Conn, Db};
+use super::fault::fault;
+use super::sql;
+
+/// How many changes may share one commit: enough to hide the disk, few enough that none waits long.
+const MOST_PER_COMMIT: usize = 64;
+
+/// How many changes may wait before callers do.
+const MOST_WAITING: usize = 1024;
+
+/// A change of the database.
+#[async_trait]
+pub(super) trait Write: Send + Sync + 'static {
+    /// What the caller learns when it is kept.
+    type Done: Send;
+    /// What the caller learns when it is not.
+    type Refused: From<Fault> + Send;
+
+    /// What is attempted, for errors.
+    fn attempted(&self) -> String;
+
+    /// Makes the change within the open transaction. An error undoes all of it.
+    async fn apply(&self, conn: &mut Conn) -> Result<Self::Done, Failed<Self::Refused>>;
+}
+
+/// Why a change was not made.
+#[derive(Debug)]
+pub(super) enum Failed<E> {
+    /// The answer is no.
+    Refused(E),
+    /// The database did not do it.
+    Database(sqlx::Error),
+}
+
+/// Only within a change, so that `?` reads well there; the writer adds what was attempted.
+impl<E> From<sqlx::Error> for Failed<E> {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// The way to the task that writes. The task ends when this is closed or dropped.
+#[derive(Debug)]
+pub(super) struct Writer {
+    open: Mutex<Option<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    jobs: mpsc::Sender<Box<dyn Job>>,
+    task: JoinHandle<()>,
+}
+
+impl Writer {
+    /// Starts the task.
+    pub(super) fn start(db: Arc<Db>) -> Self {
+        let (jobs, waiting) = mpsc::channel(MOST_WAITING);
+        let task = tokio::spawn(work(db, waiting));
+        Self {
+            open: Mutex::new(Some(Open { jobs, task })),
+        }
+    }
+
+    /// Makes a change; returns when it is durable or refused.
+    pub(super) async fn write<W: Write>(&self, write: W) -> Result<W::Done, W::Refused> {
+        let attempted = write.attempted();
+        let (reply, answer) = oneshot::channel();
+        let closed = || W::Refused::from(Fault::transient(format!("{attempted}: the store is closed")));
+        let jobs = self
+            .lock()
+            .as_ref()
+            .map(|(jobs, _)| jobs.clone())
+            .ok_or_else(closed)?;
+        jobs.send(Box::new(Waiting {
+            write,
+            outcome: None,
+            reply,
+        }))
+        .await
+        .map_err(|_| closed())?;
+        drop(jobs);
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Takes no more changes, and waits until those that were taken are made.
+    pub(super) async fn close(&self) {
+        let open = self.lock().take();
+        if let Some(Open { jobs, task }) = open {
+            drop(jobs);
+            // A panic of the task has been reported where it happened, and its callers were answered.
+            let _ = task.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A change with its place for the outcome and its way back, whatever its types.
+#[async_trait]
+trait Job: Send {
+    /// Makes the change; tells whether it is to be kept.
+    async fn apply(&mut self, conn: &mut Conn) -> bool;
+
+    /// Answers the caller with the outcome if the transaction was kept, else with why it was not.
+    fn answer(self: Box<Self>, committed: &Result<(), sqlx::Error>);
+}
+
+struct Waiting<W: Write> {
+    write: W,
+    outcome: Option<Result<W::Done, W::Refused>>,
+    reply: oneshot::Sender<Result<W::Done, W::Refused>>,
+}
+
+#[async_trait]
+impl<W: Write> Job for Waiting<W> {
+    async fn apply(&mut self, conn: &mut Conn) -> bool {
+        let outcome = self.write.apply(conn).await.map_err(|failed| match failed {
+            Failed::Refused(refused) => refused,
+            Failed::Database(error) => fault(&self.write.attempted(), &error).into(),
+        });
+        self.outcome.insert(outcome).is_ok()
+    }
+
+    fn answer(self: Box<Self>, committed: &Result<(), sqlx::Error>) {
+        let outcome = match (self.outcome, committed) {
+            (Some(Err(refused)), _) => Err(refused),
+            (_, Err(error)) => Err(fault(&self.write.attempted(), error).into()),
+            (Some(outcome), Ok(())) => outcome,
+            (None, Ok(())) => Err(Fault::transient("a change was not made before its commit").into()),
+        };
+        // The caller may have gone away; the change stays.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+async fn work(db: Arc<Db>, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
+    while let Some(first) = waiting.recv().await {
+        let mut group = vec![first];
+        let committed = match db.writer().await {
+            Some(Ok(mut conn)) => commit(&mut conn, &mut group, &mut waiting).await,
+            Some(Err(error)) => Err(error),
+            None => Err(sqlx::Error::Protocol("it is open for reading only".to_owned())),
+        };
+        for job in group {
+            job.answer(&committed);
+        }
+    }
+}
+
+async fn commit(
+    conn: &mut Conn,
+    group: &mut Vec<Box<dyn Job>>,
+    waiting: &mut mpsc::Receiver<Box<dyn Job>>,
+) -> Result<(), sqlx::Error> {
+    conn.begin().await?;
+    let mut done = 0;
+    let outcome = loop {
+        let Some(job) = group.get_mut(done) else {
+            break conn.execute(sql::COMMIT, &[]).await.map(drop);
+        };
+        // Some failures end the whole transaction (a full disk does); then the savepoint is gone too, and so is
+        // what the others did.
+        if let Err(error) = one(conn, job.as_mut()).await {
+            break Err(error);
+        }
+        done += 1;
+        if done == group.len() && done < MOST_PER_COMMIT {
+            group.extend(waiting.try_recv());
+        }
+    };
+    if outcome.is_err() {
+        // It may be over already; what matters is that none is open.
+        let _ = conn.execute(sql::ROLLBACK, &[]).await;
+    }
+    outcome
+}
+
+async fn one(conn: &mut Conn, job: &mut dyn Job) -> Result<(), sqlx::Error> {
+    conn.execute(sql::SAVEPOINT, &[]).await?;
+    if !job.apply(conn).await {
+        conn.execute(sql::ROLLBACK_TO, &[]).await?;
+    }
+    conn.execute(sql::RELEASE, &[]).await.map(drop)
+}

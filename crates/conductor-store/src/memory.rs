@@ -1,0 +1,143 @@
+//! Keeps everything in memory: the reference for the contract suite, and the store of the simulator.
+//!
+//! Plain maps behind one lock, the same answers in the same order every time. It does not know files, and forgets
+//! everything with its process.
+
+mod ledger;
+mod views;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::digest::Digest;
+use conductor_domain::id::{EffectId, RepoId, RunId};
+use conductor_domain::time::Timestamp;
+use conductor_port::Fault;
+use conductor_port::blobs::{Blobs, ToolCall, ToolLog};
+use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
+use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
+
+use crate::cut::cut;
+
+/// A store in memory.
+#[derive(Debug, Default)]
+pub struct Memory {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    streams: BTreeMap<StreamId, Vec<Record>>,
+    event_ids: BTreeSet<String>,
+    seen: BTreeSet<String>,
+    effects: BTreeMap<EffectId, Kept>,
+    slots: BTreeMap<RunId, RepoId>,
+    runs: BTreeMap<RunId, RunRow>,
+    instance: Option<String>,
+    writes: BTreeMap<EffectId, (Place, ForgeWrite)>,
+    blobs: BTreeMap<Digest, Vec<u8>>,
+    calls: BTreeMap<(EffectId, u64), ToolCall>,
+    resources: BTreeMap<(ResourceKind, String), ResourceLease>,
+}
+
+/// Where in its stream something was asked for: sequence number of the batch, ordinal within it.
+type Place = (u64, usize);
+
+#[derive(Debug, Clone)]
+struct Kept {
+    row: EffectRow,
+    place: Place,
+    priority: u8,
+    not_before: Timestamp,
+    lease_until: Option<Timestamp>,
+}
+
+impl Memory {
+    /// Makes an empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A panic of another holder leaves the maps usable: every change is made after all checks.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Blobs for Memory {
+    async fn put(&self, kind: ArtifactKind, bytes: &[u8]) -> Result<Artifact, Fault> {
+        let (artifact, kept) = cut(kind, bytes);
+        self.state()
+            .blobs
+            .entry(artifact.digest.clone())
+            .or_insert_with(|| kept.into_owned());
+        Ok(artifact)
+    }
+
+    async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault> {
+        Ok(self.state().blobs.get(digest).cloned())
+    }
+}
+
+#[async_trait]
+impl ToolLog for Memory {
+    async fn append(&self, calls: &[ToolCall]) -> Result<(), Fault> {
+        let mut state = self.state();
+        for call in calls {
+            state
+                .calls
+                .entry((call.invocation.clone(), call.n))
+                .or_insert_with(|| call.clone());
+        }
+        Ok(())
+    }
+
+    async fn read(&self, invocation: &EffectId) -> Result<Vec<ToolCall>, Fault> {
+        let from = (invocation.clone(), 0)..=(invocation.clone(), u64::MAX);
+        Ok(self
+            .state()
+            .calls
+            .range(from)
+            .map(|(_, call)| call.clone())
+            .collect())
+    }
+}
+
+#[async_trait]
+impl Leases for Memory {
+    async fn take(&self, lease: &ResourceLease) -> Result<Taken, Fault> {
+        let mut state = self.state();
+        let held = state
+            .resources
+            .entry((lease.kind, lease.name.clone()))
+            .or_insert_with(|| lease.clone());
+        if held.run != lease.run {
+            return Ok(Taken::No);
+        }
+        held.heartbeat = lease.heartbeat;
+        Ok(Taken::Yes)
+    }
+
+    async fn give_back(&self, run: &RunId, kind: ResourceKind, name: &str) -> Result<(), Fault> {
+        let mut state = self.state();
+        let key = (kind, name.to_owned());
+        if state.resources.get(&key).is_some_and(|held| held.run == *run) {
+            state.resources.remove(&key);
+        }
+        Ok(())
+    }
+
+    async fn held(&self, run: Option<&RunId>) -> Result<Vec<ResourceLease>, Fault> {
+        let state = self.state();
+        let wanted = state
+            .resources
+            .values()
+            .filter(|held| run.is_none_or(|run| held.run == *run));
+        let mut held: Vec<ResourceLease> = wanted.cloned().collect();
+        held.sort_by(|a, b| (&a.run, a.kind.as_str(), &a.name).cmp(&(&b.run, b.kind.as_str(), &b.name)));
+        Ok(held)
+    }
+}

@@ -1,0 +1,102 @@
+//! What readers see of the memory store.
+//!
+//! It does not know who reads.
+
+use async_trait::async_trait;
+use conductor_domain::id::RunId;
+use conductor_domain::instance::Instance;
+use conductor_port::Fault;
+use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
+use conductor_port::views::{RunFilter, StreamHead, Views};
+
+use super::{Kept, Memory};
+
+#[async_trait]
+impl Views for Memory {
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Fault> {
+        Ok(self.state().runs.get(run).cloned())
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault> {
+        let state = self.state();
+        let place = |row: &RunRow| (row.created_at, row.run.clone());
+        let after = match &filter.after {
+            Some(run) => match state.runs.get(run) {
+                Some(row) => Some(place(row)),
+                None => return Ok(Vec::new()),
+            },
+            None => None,
+        };
+        let is_wanted = |row: &&RunRow| {
+            filter
+                .project
+                .as_ref()
+                .is_none_or(|project| row.project == *project)
+                && filter.repo.is_none_or(|repo| row.repo == repo)
+                && filter.phase.as_ref().is_none_or(|phase| row.phase == *phase)
+                && (!filter.needs_human || row.needs_human)
+                && (!filter.open || !row.terminal)
+                && filter
+                    .pull_request
+                    .is_none_or(|number| row.pull_request == Some(number))
+                && filter.issue.is_none_or(|number| row.issue == number)
+                && after.as_ref().is_none_or(|after| place(row) < *after)
+        };
+        let mut rows: Vec<RunRow> = state.runs.values().filter(is_wanted).cloned().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(place(row)));
+        rows.truncate(filter.limit as usize);
+        Ok(rows)
+    }
+
+    async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
+        let state = self.state();
+        let instance = match &state.instance {
+            Some(json) => serde_json::from_str(json)
+                .map_err(|error| Fault::permanent(format!("read the instance's state: {error}")))?,
+            None => Instance::default(),
+        };
+        let last = state
+            .streams
+            .get(&StreamId::Instance)
+            .and_then(|records| records.last());
+        Ok((instance, head(StreamId::Instance, last)))
+    }
+
+    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>, Fault> {
+        let state = self.state();
+        let mut kept: Vec<&Kept> = state
+            .effects
+            .values()
+            .filter(|kept| kept.row.run == *run)
+            .collect();
+        kept.sort_by_key(|kept| kept.place);
+        Ok(kept.into_iter().map(|kept| kept.row.clone()).collect())
+    }
+
+    async fn writes(&self, run: &RunId) -> Result<Vec<ForgeWrite>, Fault> {
+        let state = self.state();
+        let mut kept: Vec<_> = state
+            .writes
+            .values()
+            .filter(|(_, write)| write.run == *run)
+            .collect();
+        kept.sort_by_key(|(place, _)| *place);
+        Ok(kept.into_iter().map(|(_, write)| write.clone()).collect())
+    }
+
+    async fn heads(&self) -> Result<Vec<StreamHead>, Fault> {
+        let state = self.state();
+        let kept = state.streams.iter().filter(|(_, records)| !records.is_empty());
+        Ok(kept
+            .map(|(stream, records)| head(stream.clone(), records.last()))
+            .collect())
+    }
+}
+
+fn head(stream: StreamId, last: Option<&Record>) -> StreamHead {
+    StreamHead {
+        stream,
+        seq: last.map_or(0, |record| record.seq),
+        hash: last.map_or_else(String::new, |record| record.hash.clone()),
+    }
+}
