@@ -93,3 +93,63 @@ fn remove_where(directory: &Path, is_leftover: impl Fn(&str) -> bool) -> io::Res
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// A git process that outlives a killed Conductor still keeps others out.
+    #[tokio::test]
+    #[allow(clippy::disallowed_methods, reason = "plays a git process that lives on")]
+    async fn a_child_holds_the_lock_after_its_parent_let_go() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, repository) = (place.path().join("lock"), place.path().join("repository"));
+        let brief = Duration::from_millis(60);
+        let lock = Lock::take(&path, &repository, brief).await.unwrap();
+        let mut child = Command::new("tail")
+            .args(["-f", "/dev/null"])
+            .stdin(lock.as_stdin().unwrap())
+            .spawn()
+            .unwrap();
+        drop(lock);
+        assert!(matches!(
+            Lock::take(&path, &repository, brief).await,
+            Err(Error::Busy { .. })
+        ));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        Lock::take(&path, &repository, brief).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_git_left_is_cleared_and_nothing_else() {
+        let place = tempfile::tempdir().unwrap();
+        let repository = place.path().join("repository");
+        let (left, kept) = (
+            [
+                "packed-refs.lock",
+                "refs/heads/a/b.lock",
+                "objects/pack/tmp_pack_x",
+                "objects/info/commit-graphs.lock",
+            ],
+            [
+                "packed-refs",
+                "refs/heads/a/b",
+                "objects/pack/pack-1.pack",
+                "objects/info/alternates",
+            ],
+        );
+        for file in left.iter().chain(&kept) {
+            let path = repository.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        Lock::take(&place.path().join("lock"), &repository, Duration::from_millis(60))
+            .await
+            .unwrap();
+        assert!(left.iter().all(|file| !repository.join(file).exists()));
+        assert!(kept.iter().all(|file| repository.join(file).exists()));
+    }
+}

@@ -94,7 +94,8 @@ impl<'a> Remote<'a> {
             "returned error: 401",
             "returned error: 403",
             "authentication failed",
-            "could not read ",
+            "could not read username",
+            "could not read password",
         ]) {
             Error::AccessRefused { host, detail }
         } else if has(&[

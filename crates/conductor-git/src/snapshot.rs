@@ -117,8 +117,7 @@ impl Snapshotter for ProcessSnapshotter {
             add = add.arg(pathspec_without(directory));
         }
         let finished = add.finish().await?;
-        // git skips a directory that it cannot read with a warning only; for us that would be lost work.
-        if !finished.status.success() || !finished.stderr.is_empty() {
+        if !finished.status.success() || has_complaint(&finished.stderr) {
             return Err(fail(finished.stderr));
         }
         if !apart.files.is_empty() {
@@ -127,7 +126,7 @@ impl Snapshotter for ProcessSnapshotter {
                 .call(place, "update-index")
                 .args(["--add", "--replace", "-z", "--stdin"]);
             let finished = update.input(zero_terminated(&apart.files)).finish().await?;
-            if !finished.status.success() || !finished.stderr.is_empty() {
+            if !finished.status.success() || has_complaint(&finished.stderr) {
                 return Err(fail(finished.stderr));
             }
         }
@@ -171,6 +170,19 @@ impl ProcessSnapshotter {
     }
 }
 
+/// Tells whether git said that something was left out.
+///
+/// A directory that it cannot read is skipped with a warning only, and the exit status of a success; for us that
+/// would be lost work. So every word counts, but for those about settings that are not followed.
+fn has_complaint(stderr: &str) -> bool {
+    stderr.lines().any(|line| {
+        let unfollowed = line.starts_with("warning: unable to access '") && line.ends_with("symbolic links");
+        let misspelt = line.contains(" is not a valid attribute name: ")
+            || line.contains("Negative patterns are ignored");
+        !unfollowed && !misspelt && !line.trim().is_empty()
+    })
+}
+
 fn pathspec_without(directory: &Path) -> std::ffi::OsString {
     let mut pathspec = b":(top,exclude,literal)".to_vec();
     pathspec.extend_from_slice(directory.as_os_str().as_bytes());
@@ -199,5 +211,35 @@ impl AsyncRead for Pack {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_complaint;
+
+    /// BEY-8.
+    #[test]
+    fn a_warning_about_something_left_out_is_a_complaint() {
+        for (said, expected) in [
+            ("", false),
+            (
+                "warning: unable to access '.gitignore': Too many levels of symbolic links\n",
+                false,
+            ),
+            ("a b is not a valid attribute name: .gitattributes:1\n", false),
+            (
+                "warning: could not open directory 'x/': Permission denied\n",
+                true,
+            ),
+            (
+                "warning: could not open directory 'a\nwarning: unable to access 'x': symbolic links",
+                true,
+            ),
+            ("error: open(\"x\"): Permission denied\n", true),
+            ("something new\n", true),
+        ] {
+            assert_eq!(has_complaint(said), expected, "{said:?}");
+        }
     }
 }

@@ -6,4 +6,13 @@
 )]
 
 mod world;
+mod server;
 mod story;
+mod fault;
+mod lost;
+mod crash;
+mod hostile;
+mod import;
+mod diff;
+mod push;
+mod rebase;

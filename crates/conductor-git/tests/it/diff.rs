@@ -1,0 +1,219 @@
+//! What a comparison of two commits shows, and what it marks (S-10, S-11).
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use conductor_git::{EntryKind, Mark};
+use conductor_port::workspace::Workspace as _;
+
+use crate::world::{World, git_ok, write};
+
+type Shown = (String, Option<EntryKind>, Option<EntryKind>, Vec<Mark>);
+
+/// Lets an agent do `work`, commits it, and returns every change as it is seen.
+async fn changes(world: &World, work: impl FnOnce(&std::path::Path)) -> Vec<Shown> {
+    let base = world.begin().await;
+    work(&world.workdir());
+    let commit = world.commit(1, &base).await;
+    let diff = world.workspace.compare(&world.run, &base, &commit).await.unwrap();
+    let shown = diff.changes.into_iter().map(|change| {
+        let path = String::from_utf8_lossy(&change.path).into_owned();
+        (
+            path,
+            change.old.map(|entry| entry.kind),
+            change.new.map(|entry| entry.kind),
+            change.marks,
+        )
+    });
+    shown.collect()
+}
+
+/// S-11.
+#[tokio::test]
+async fn what_needs_a_human_is_marked() {
+    use EntryKind::{Executable, File, Symlink};
+    let world = World::with_upstream(&[
+        ("README.md", "x\n"),
+        ("Dir/a", "a\n"),
+        ("run", "x\n"),
+        ("gone", "x\n"),
+    ])
+    .await;
+    let found = changes(&world, |workdir| {
+        write(&workdir.join("readme.MD"), "other\n");
+        write(&workdir.join("dir/b"), "b\n");
+        write(&workdir.join("caf\u{e9}"), "1\n");
+        write(&workdir.join("cafe\u{301}"), "2\n");
+        write(&workdir.join("sub/.gitattributes"), "* -diff\n");
+        write(&workdir.join(".gitmodules"), "");
+        write(&workdir.join(".LFSconfig"), "");
+        write(&workdir.join("plain"), "plain\n");
+        symlink("/etc/passwd", workdir.join("absolute")).unwrap();
+        symlink("../../x", workdir.join("sub/out")).unwrap();
+        symlink("../plain", workdir.join("sub/in")).unwrap();
+        fs::set_permissions(workdir.join("run"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::remove_file(workdir.join("gone")).unwrap();
+    })
+    .await;
+    let added = |path: &str, kind, marks: &[Mark]| (path.to_owned(), None, Some(kind), marks.to_vec());
+    let mut expected = vec![
+        added(".LFSconfig", File, &[Mark::GitSettings]),
+        added(".gitmodules", File, &[Mark::GitSettings]),
+        added("absolute", Symlink, &[Mark::EscapingSymlink]),
+        added("caf\u{e9}", File, &[Mark::CollidingName]),
+        added("cafe\u{301}", File, &[Mark::CollidingName]),
+        added("dir/b", File, &[Mark::CollidingName]),
+        ("gone".to_owned(), Some(File), None, vec![]),
+        added("plain", File, &[]),
+        added("readme.MD", File, &[Mark::CollidingName]),
+        ("run".to_owned(), Some(File), Some(Executable), vec![]),
+        added("sub/.gitattributes", File, &[Mark::GitSettings]),
+        added("sub/in", Symlink, &[]),
+        added("sub/out", Symlink, &[Mark::EscapingSymlink]),
+    ];
+    expected.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
+    assert_eq!(found, expected);
+}
+
+/// S-11: a gitlink that goes is marked like one that comes.
+#[tokio::test]
+async fn a_changed_submodule_is_marked() {
+    let world = World::new().await;
+    let link = format!("160000,{},module", "1".repeat(40));
+    git_ok(&world.people(), ["update-index", "--add", "--cacheinfo", &link]);
+    git_ok(&world.people(), ["commit", "--quiet", "-m", "a submodule"]);
+    git_ok(&world.people(), ["push", "--quiet", "origin", "HEAD:main"]);
+    let found = changes(&world, |workdir| fs::remove_dir(workdir.join("module")).unwrap()).await;
+    assert_eq!(
+        found,
+        [(
+            "module".to_owned(),
+            Some(EntryKind::Gitlink),
+            None,
+            vec![Mark::Gitlink]
+        )]
+    );
+}
+
+/// S-10: neither an attribute nor a NUL byte hides a change; both make `git diff` silent.
+#[tokio::test]
+async fn no_attribute_hides_a_change() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(
+        &world.workdir().join(".gitattributes"),
+        "* -diff\nsecret.txt binary\n",
+    );
+    write(&world.workdir().join("secret.txt"), "token\n");
+    write(&world.workdir().join("nul.txt"), "token\0\n");
+    let commit = world.commit(1, &base).await;
+    let usual = git_ok(&world.workdir(), ["diff", base.as_str(), "--", "secret.txt"]);
+    assert!(!usual.contains("+token"), "the trap does not work: {usual}");
+    let diff = world.workspace.diff(&world.run, &base, &commit).await.unwrap();
+    let paths: Vec<&str> = diff.changes.iter().map(|change| change.path.as_str()).collect();
+    assert_eq!(paths, [".gitattributes", "nul.txt", "secret.txt"]);
+    assert!(diff.rendered.contains("+token"), "{}", diff.rendered);
+    assert!(
+        diff.rendered
+            .contains("added file nul.txt\n[not shown: binary or large, 0 → 7 bytes]")
+    );
+}
+
+#[tokio::test]
+async fn a_difference_reads_like_one() {
+    let world = World::with_upstream(&[("a.txt", "1\n2\n3\n"), ("gone.txt", "bye\n")]).await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "1\nzwei\n3\n");
+    write(&world.workdir().join("new.txt"), "hi\n");
+    fs::remove_file(world.workdir().join("gone.txt")).unwrap();
+    let odd = std::ffi::OsStr::from_bytes(b"odd\n\xff");
+    fs::write(world.workdir().join(odd), "x\n").unwrap();
+    let commit = world.commit(1, &base).await;
+    let diff = world.workspace.diff(&world.run, &base, &commit).await.unwrap();
+    let expected = "changed a.txt
+--- a/a.txt
++++ b/a.txt
+@@ -1,3 +1,3 @@
+ 1
+-2
++zwei
+ 3
+removed file gone.txt
+--- a/gone.txt
++++ /dev/null
+@@ -1 +0,0 @@
+-bye
+added file new.txt
+--- /dev/null
++++ b/new.txt
+@@ -0,0 +1 @@
++hi
+added file odd\\n\\xff
+--- /dev/null
++++ b/odd\\n\\xff
+@@ -0,0 +1 @@
++x
+";
+    assert_eq!(diff.rendered, expected);
+}
+
+/// BEY-1: the digest is that of the content; it changes with any byte and with nothing else.
+#[tokio::test]
+async fn the_digest_is_bound_to_the_content() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "1\n");
+    let first = world.commit(1, &base).await;
+    let digest = world
+        .workspace
+        .diff(&world.run, &base, &first)
+        .await
+        .unwrap()
+        .digest;
+    assert_eq!(
+        world
+            .workspace
+            .diff(&world.run, &base, &first)
+            .await
+            .unwrap()
+            .digest,
+        digest
+    );
+    fs::set_permissions(world.workdir().join("a.txt"), fs::Permissions::from_mode(0o755)).unwrap();
+    let second = world.commit(2, &first).await;
+    assert_ne!(
+        world
+            .workspace
+            .diff(&world.run, &base, &second)
+            .await
+            .unwrap()
+            .digest,
+        digest
+    );
+}
+
+/// What is cut off says so.
+#[tokio::test]
+async fn a_long_difference_is_cut_with_a_mark() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(
+        &world.workdir().join("long.txt"),
+        &"line of text\n".repeat(60_000),
+    );
+    write(
+        &world.workdir().join("huge.txt"),
+        &"line of text\n".repeat(100_000),
+    );
+    let commit = world.commit(1, &base).await;
+    let rendered = world
+        .workspace
+        .diff(&world.run, &base, &commit)
+        .await
+        .unwrap()
+        .rendered;
+    assert!(rendered.contains("[not shown: binary or large, 0 → 1300000 bytes]"));
+    assert!(rendered.contains("more bytes of this file are not shown]"));
+    assert!(rendered.len() < 600_000, "{}", rendered.len());
+}

@@ -1,0 +1,247 @@
+//! What a snapshot claims is checked before it counts (S-7, S-8): here the snapshotter itself lies.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use conductor_domain::id::CommitId;
+use conductor_git::{Error, Limits, Request, Snapshot, Snapshotter};
+use conductor_port::workspace::Workspace as _;
+
+use crate::world::{World, git_ok, write};
+
+/// A sandbox that an agent has taken over: it answers whatever it likes.
+#[derive(Debug)]
+struct Liar {
+    tree: String,
+    pack: Vec<u8>,
+}
+
+#[async_trait]
+impl Snapshotter for Liar {
+    async fn snapshot(&self, _request: &Request) -> Result<Snapshot, Error> {
+        Ok(Snapshot {
+            tree: self.tree.clone(),
+            pack: Box::new(std::io::Cursor::new(self.pack.clone())),
+        })
+    }
+}
+
+/// An agent's own repository, in which any object can be written.
+struct Forge {
+    place: tempfile::TempDir,
+}
+
+impl Forge {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        git_ok(place.path(), ["init", "--quiet"]);
+        Self { place }
+    }
+
+    fn object(&self, kind: &str, content: &[u8]) -> String {
+        self.run(
+            &["hash-object", "-t", kind, "-w", "--literally", "--stdin"],
+            content,
+        )
+    }
+
+    fn blob(&self, content: &str) -> String {
+        self.object("blob", content.as_bytes())
+    }
+
+    /// A tree with one entry, without any of the checks that git makes.
+    fn tree(&self, mode: &str, name: &str, id: &str) -> String {
+        let mut raw = format!("{mode} {name}\0").into_bytes();
+        raw.extend((0..20).map(|at| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).unwrap()));
+        self.object("tree", &raw)
+    }
+
+    fn pack(&self, ids: &[&str]) -> Vec<u8> {
+        self.bytes(
+            &["pack-objects", "--stdout", "--quiet"],
+            ids.join("\n").as_bytes(),
+        )
+    }
+
+    fn run(&self, args: &[&str], input: &[u8]) -> String {
+        String::from_utf8(self.bytes(args, input))
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
+
+    fn bytes(&self, args: &[&str], input: &[u8]) -> Vec<u8> {
+        use std::io::Write as _;
+        let mut child = Command::new("git")
+            .args(args)
+            .current_dir(self.place.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{args:?}");
+        output.stdout
+    }
+}
+
+/// Commits what the liar claims; returns the complaint, after checking that nothing moved.
+async fn complaint(tree: &str, pack: Vec<u8>, limits: Limits) -> String {
+    let world = World::new().await;
+    let base = world.begin().await;
+    let liar = Arc::new(Liar {
+        tree: tree.to_owned(),
+        pack,
+    });
+    let workspace = world.workspace.clone().with_snapshotter(liar).with_limits(limits);
+    let fault = workspace.commit(&world.order(1, &base)).await.unwrap_err();
+    assert_eq!(world.branch_at(), Some(base));
+    let packs = std::fs::read_dir(world.run_repository().join("objects/pack"))
+        .unwrap()
+        .count();
+    assert_eq!(packs, 0, "something of it was kept");
+    let leftovers = std::fs::read_dir(world.data().join("runs/r1")).unwrap().flatten();
+    let names: Vec<_> = leftovers.map(|entry| entry.file_name()).collect();
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.to_string_lossy().starts_with("incoming")),
+        "{names:?}"
+    );
+    fault.what
+}
+
+async fn check(tree: &str, pack: Vec<u8>, expected: &str) {
+    let said = complaint(tree, pack, Limits::default()).await;
+    assert!(said.contains(expected), "expected {expected:?} in {said:?}");
+}
+
+/// S-8: an empty id would delete the ref that it is written to.
+#[tokio::test]
+async fn a_tree_id_that_is_none_is_refused() {
+    let forge = Forge::new();
+    let blob = forge.blob("x");
+    let pack = forge.pack(&[&blob]);
+    for claim in [
+        "",
+        "HEAD",
+        "--all",
+        "main",
+        &"A".repeat(40),
+        &"0".repeat(39),
+        &format!("{}\n", "0".repeat(40)),
+    ] {
+        check(claim, pack.clone(), "is not an object id").await;
+    }
+}
+
+#[tokio::test]
+async fn a_tree_that_is_not_there_or_not_a_tree_is_refused() {
+    let forge = Forge::new();
+    let blob = forge.blob("x");
+    check(&"1".repeat(40), forge.pack(&[&blob]), "no such tree").await;
+    check(&blob, forge.pack(&[&blob]), "no such tree").await;
+}
+
+/// A commit whose content is missing must not become the branch.
+#[tokio::test]
+async fn a_tree_without_its_files_is_refused() {
+    let forge = Forge::new();
+    let blob = forge.blob("x");
+    let inner = forge.tree("100644", "file", &blob);
+    let outer = forge.tree("40000", "directory", &inner);
+    check(&outer, forge.pack(&[&outer, &inner]), "").await;
+    check(&outer, forge.pack(&[&outer]), "").await;
+    let said = complaint(&inner, forge.pack(&[&inner]), Limits::default()).await;
+    assert!(
+        said.contains(&blob) || said.contains("unresolved") || said.contains("incomplete"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_pack_are_refused() {
+    let forge = Forge::new();
+    let blob = forge.blob("x");
+    let tree = forge.tree("100644", "file", &blob);
+    let whole = forge.pack(&[&tree, &blob]);
+    check(&tree, Vec::new(), "git refuses").await;
+    check(
+        &tree,
+        b"not a pack at all, but long enough to look like one".to_vec(),
+        "git refuses",
+    )
+    .await;
+    check(&tree, whole[..whole.len() - 5].to_vec(), "git refuses").await;
+    let mut turned = whole.clone();
+    let middle = turned.len() / 2;
+    turned[middle] ^= 0xff;
+    check(&tree, turned, "git refuses").await;
+}
+
+/// Names that would become a repository when checked out. Without `--strict`, git takes them.
+#[tokio::test]
+async fn names_that_mean_git_are_refused() {
+    let forge = Forge::new();
+    let blob = forge.blob("[core]\n\tfsmonitor = evil\n");
+    let inner = forge.tree("100644", "config", &blob);
+    for name in [".git", ".GIT", "git~1", ".git ", ".g\u{200c}it", "..", "."] {
+        let tree = forge.tree("40000", name, &inner);
+        let pack = forge.pack(&[&tree, &inner, &blob]);
+        let target = tempfile::tempdir().unwrap();
+        git_ok(target.path(), ["init", "--quiet"]);
+        std::fs::write(target.path().join("x.pack"), &pack).unwrap();
+        git_ok(target.path(), ["index-pack", "x.pack"]);
+        check(&tree, pack, "git refuses").await;
+    }
+}
+
+#[tokio::test]
+async fn submodules_that_mean_a_command_are_refused() {
+    let forge = Forge::new();
+    let modules = forge.blob("[submodule \"x\"]\n\tpath = x\n\turl = -u./payload\n");
+    let tree = forge.tree("100644", ".gitmodules", &modules);
+    check(&tree, forge.pack(&[&tree, &modules]), "git refuses").await;
+}
+
+/// S-7: `--max-input-size`, and what a small pack unpacks to.
+#[tokio::test]
+async fn what_is_too_large_is_refused() {
+    let forge = Forge::new();
+    let blob = forge.blob(&"0".repeat(4 << 20));
+    let tree = forge.tree("100644", "file", &blob);
+    let pack = forge.pack(&[&tree, &blob]);
+    assert!(pack.len() < 100_000, "it packs well: {}", pack.len());
+    let limit = |change: fn(&mut Limits)| {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        limits
+    };
+    let said = complaint(&tree, pack.clone(), limit(|l| l.pack_bytes = 1000)).await;
+    assert!(said.contains("larger than 1000 bytes"), "{said}");
+    let said = complaint(&tree, pack.clone(), limit(|l| l.content_bytes = 1 << 20)).await;
+    assert!(said.contains("1048576 bytes, unpacked"), "{said}");
+    let said = complaint(&tree, pack, limit(|l| l.objects = 1)).await;
+    assert!(said.contains("1 objects"), "{said}");
+}
+
+/// The same pack within its limits is taken, so the refusals above are about what they say.
+#[tokio::test]
+async fn an_honest_answer_is_taken() {
+    let forge = Forge::new();
+    let blob = forge.blob("x");
+    let tree = forge.tree("100644", "file", &blob);
+    let world = World::new().await;
+    let base = world.begin().await;
+    let honest = Arc::new(Liar {
+        tree: tree.clone(),
+        pack: forge.pack(&[&tree, &blob]),
+    });
+    let workspace = world.workspace.clone().with_snapshotter(honest);
+    write(&world.workdir().join("not-read"), "");
+    workspace.commit(&world.order(1, &base)).await.unwrap();
+    let made: CommitId = world.branch_at().unwrap();
+    assert_eq!(world.tree(made.as_str()), [("file".to_owned(), "x".to_owned())]);
+}

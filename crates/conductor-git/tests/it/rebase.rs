@@ -1,0 +1,158 @@
+//! Moving a run's commits onto a base that moved (S-13, BEY-3).
+
+use conductor_domain::fault::FaultKind;
+use conductor_port::workspace::{Rebased, Workspace as _};
+
+use crate::world::{BRANCH, World, git_ok, write};
+
+#[tokio::test]
+async fn commits_move_with_their_words() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "1\n");
+    let first = world.commit(1, &base).await;
+    write(&world.workdir().join("a.txt"), "2\n");
+    let second = world.commit(2, &first).await;
+    write(&world.people().join("README.md"), "theirs\n");
+    let moved = world.people_push("moved");
+
+    let done = world
+        .workspace
+        .rebase(&world.run, &world.repo(), BRANCH, &second, None)
+        .await
+        .unwrap();
+    let Rebased::Clean { base: onto, head } = done.clone() else {
+        panic!("{done:?}")
+    };
+    assert_eq!((onto, world.branch_at()), (moved.clone(), Some(head.clone())));
+    let log = |range: String| {
+        git_ok(
+            &world.run_repository(),
+            ["log", "--format=%an %at %cn %ct %B", &range],
+        )
+    };
+    assert_eq!(log(format!("{moved}..{head}")), log(format!("{base}..{second}")));
+    let files = world.tree(head.as_str());
+    assert_eq!(files[0], ("README.md".to_owned(), "theirs\n".to_owned()));
+    assert_eq!(files[1], ("a.txt".to_owned(), "2\n".to_owned()));
+
+    // If repeated: the base chosen first stays, though upstream moved once more.
+    write(&world.people().join("README.md"), "again\n");
+    world.people_push("moved again");
+    let again = world
+        .workspace
+        .rebase(&world.run, &world.repo(), BRANCH, &second, None)
+        .await
+        .unwrap();
+    assert_eq!(again, done);
+    git_ok(&world.run_repository(), ["cat-file", "-e", second.as_str()]);
+}
+
+#[tokio::test]
+async fn a_conflict_names_its_paths_and_moves_nothing() {
+    let world = World::with_upstream(&[("a", "1\n"), ("b", "1\n"), ("c", "1\n")]).await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a"), "ours\n");
+    write(&world.workdir().join("b"), "ours\n");
+    write(&world.workdir().join("c"), "ours\n");
+    let head = world.commit(1, &base).await;
+    write(&world.people().join("a"), "theirs\n");
+    std::fs::remove_file(world.people().join("b")).unwrap();
+    world.people_push("moved");
+    let done = world
+        .workspace
+        .rebase(&world.run, &world.repo(), BRANCH, &head, None)
+        .await
+        .unwrap();
+    assert_eq!(
+        done,
+        Rebased::Conflicted {
+            paths: vec!["a".to_owned(), "b".to_owned()]
+        }
+    );
+    assert_eq!(world.branch_at(), Some(head));
+}
+
+#[tokio::test]
+async fn a_base_that_did_not_move_changes_nothing() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "1\n");
+    let head = world.commit(1, &base).await;
+    let done = world
+        .workspace
+        .rebase(&world.run, &world.repo(), BRANCH, &head, None)
+        .await
+        .unwrap();
+    assert_eq!(
+        done,
+        Rebased::Clean {
+            base,
+            head: head.clone()
+        }
+    );
+    assert_eq!(world.branch_at(), Some(head));
+}
+
+/// Work that upstream has already is dropped, as any rebase does.
+#[tokio::test]
+async fn what_upstream_has_already_is_not_proposed_again() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "same\n");
+    let head = world.commit(1, &base).await;
+    write(&world.people().join("a.txt"), "same\n");
+    let moved = world.people_push("the same");
+    let done = world
+        .workspace
+        .rebase(&world.run, &world.repo(), BRANCH, &head, None)
+        .await
+        .unwrap();
+    assert_eq!(
+        done,
+        Rebased::Clean {
+            base: moved.clone(),
+            head: moved
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_stale_head_is_refused() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "1\n");
+    world.commit(1, &base).await;
+    world.people_push("moved");
+    let fault = world
+        .workspace
+        .rebase(&world.run, &world.repo(), BRANCH, &base, None)
+        .await
+        .unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Conflict);
+}
+
+/// After a rebase the directory still holds the old head; that is no unsaved work.
+#[tokio::test]
+async fn a_reset_after_a_rebase_saves_nothing() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "1\n");
+    let head = world.commit(1, &base).await;
+    write(&world.people().join("README.md"), "theirs\n");
+    world.people_push("moved");
+    let done = world
+        .workspace
+        .rebase(&world.run, &world.repo(), BRANCH, &head, None)
+        .await
+        .unwrap();
+    let Rebased::Clean { head: new, .. } = done else {
+        panic!("{done:?}")
+    };
+    let (dir, saved) = world.workspace.reset(&world.run, &new).await.unwrap();
+    assert_eq!(saved, None);
+    assert_eq!(
+        std::fs::read_to_string(dir.join("README.md")).unwrap(),
+        "theirs\n"
+    );
+}
