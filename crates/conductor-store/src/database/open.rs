@@ -246,6 +246,7 @@ fn readers(path: &Path, settings: &Settings) -> SqlitePool {
 }
 
 /// Connects when first used, and keeps connections: to a file they do not go stale.
+#[allow(clippy::disallowed_methods, reason = "the one home of pools")]
 fn pool(options: SqliteConnectOptions, connections: u32) -> SqlitePool {
     SqlitePoolOptions::new()
         .max_connections(connections)
@@ -254,4 +255,3 @@ fn pool(options: SqliteConnectOptions, connections: u32) -> SqlitePool {
         .max_lifetime(None)
         .connect_lazy_with(options)
 }
-#[allow(clippy::disallowed_methods, reason = "the one home of pools")]

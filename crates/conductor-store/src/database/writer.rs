@@ -82,7 +82,7 @@ impl Writer {
         let jobs = self
             .lock()
             .as_ref()
-            .map(|(jobs, _)| jobs.clone())
+            .map(|open| open.jobs.clone())
             .ok_or_else(closed)?;
         jobs.send(Box::new(Waiting {
             write,
