@@ -1,1 +1,34 @@
-//! Placeholder.
+//! Carries runs: takes inputs in, has them decided, commits what follows, performs it, and reports back.
+//!
+//! One file per stage, in the order in which data flows through them: [`intake`](Engine) → decide (in
+//! `conductor-domain`) → `commit` → `dispatch` → `perform` → `report`, and from there into intake again. Beside the
+//! flow stand the clock (`timer`), the start (`recover`), the anchors, and three readers of the log: [`audit`],
+//! [`replay`] and [`rebuild`].
+//!
+//! This crate knows no database, no git, no HTTP and no process: only ports.
+
+mod crash;
+pub mod engine;
+pub mod ports;
+pub mod redact;
+pub mod telemetry;
+pub mod record;
+pub mod chain;
+mod intake;
+mod commit;
+mod dispatch;
+mod perform;
+mod toolhost;
+mod report;
+mod timer;
+mod recover;
+mod anchor;
+pub mod audit;
+pub mod replay;
+pub mod rebuild;
+
+#[cfg(feature = "crash-points")]
+pub use crash::{Fate, on_this_thread};
+pub use engine::{Committed, Engine, Live, Options};
+pub use ports::{Executors, Ports};
+pub use recover::Recovered;

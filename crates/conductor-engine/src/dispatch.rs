@@ -1,0 +1,243 @@
+//! Picks effects that may be performed now, leases them, and carries each to its report while keeping the lease.
+//!
+//! Woken by commits, with a tick as fallback for what other processes commit. Which effect may go is decided by the
+//! pure `admit`; repository slots are taken in the leasing transaction. This module does not know how an effect is
+//! performed.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conductor_domain::EffectRequest;
+use conductor_domain::effect::Effect;
+use conductor_domain::fault::Fault;
+use conductor_domain::instance::{Admission, Instance, admit};
+use conductor_domain::spec::AgentBackend;
+use conductor_domain::time::{Millis, Timestamp};
+use conductor_port::ledger::{EffectRow, LeaseWish, Leased, Renewal, Settlement};
+use futures_util::FutureExt as _;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::crash::crash_point;
+use crate::engine::Engine;
+use crate::{perform, report, telemetry};
+
+/// How many candidates are looked at in one go; those that must wait do not hide the others.
+const CANDIDATES: u32 = 1000;
+
+/// A stop is seen by whichever process holds the effect within this time, however long its lease is (RUN-11).
+const LONGEST_RENEWAL: Millis = Millis(2000);
+
+/// An effect that is ours to perform.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) request: EffectRequest,
+    pub(crate) settlement: Settlement,
+    /// How often it has been leased, this time included.
+    pub(crate) attempt: u32,
+    /// When it was asked for.
+    pub(crate) created_at: Timestamp,
+    /// Whether an earlier process held it and died.
+    pub(crate) interrupted: bool,
+    /// Whether it was told to stop before we got it.
+    pub(crate) stop: bool,
+}
+
+impl Job {
+    /// Tells whether it may have been performed before, in part or whole.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.attempt > 1
+    }
+}
+
+/// Dispatches until shutdown, then waits for what is under way and drops what does not end in time.
+pub(crate) async fn run(engine: &Arc<Engine>, shutdown: &CancellationToken) {
+    let mut tasks = JoinSet::new();
+    loop {
+        if let Err(fault) = fill(engine, &mut tasks).await {
+            tracing::warn!(%fault, "could not look for effects; trying again");
+        }
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            () = engine.wake.notified() => {}
+            Some(ended) = tasks.join_next(), if !tasks.is_empty() => complain(ended),
+            () = tokio::time::sleep(duration(engine.options.tick)) => {}
+        }
+    }
+    let finish = async {
+        while let Some(ended) = tasks.join_next().await {
+            complain(ended);
+        }
+    };
+    if tokio::time::timeout(duration(engine.options.grace), finish)
+        .await
+        .is_err()
+    {
+        tracing::info!(
+            effects = tasks.len(),
+            "effects under way are dropped; the next process takes them up"
+        );
+        tasks.shutdown().await;
+    }
+}
+
+fn complain(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a task that carries an effect ended badly");
+    }
+}
+
+/// Leases as many effects as this process may still perform.
+async fn fill(engine: &Arc<Engine>, tasks: &mut JoinSet<()>) -> Result<(), Fault> {
+    if tasks.len() >= engine.options.concurrency {
+        return Ok(());
+    }
+    let now = engine.ports.clock.now();
+    let (instance, _head) = engine.ports.views.instance().await?;
+    let rows = engine.ports.ledger.dispatchable(now, CANDIDATES).await?;
+    let mut full = BTreeSet::new();
+    for row in rows {
+        if tasks.len() >= engine.options.concurrency {
+            break;
+        }
+        if engine.is_running(&row.id) || engine.is_set_aside(&row.id) {
+            continue;
+        }
+        let request = match parse(&row) {
+            Ok(request) => request,
+            Err(fault) => {
+                tracing::error!(%fault, effect = %row.id, "an effect cannot be read and stays where it is");
+                continue;
+            }
+        };
+        let Admission::Admitted { slot } = admission(&request, &instance, now) else {
+            continue;
+        };
+        if slot.is_some_and(|(repo, _slots)| full.contains(&repo)) {
+            continue;
+        }
+        let wish = LeaseWish {
+            id: row.id.clone(),
+            worker: engine.options.worker.clone(),
+            now,
+            until: now.after(engine.options.lease),
+            slot,
+        };
+        crash_point!("lease.before");
+        let leased = engine.ports.ledger.lease(wish).await?;
+        crash_point!("lease.after");
+        match leased {
+            Leased::Granted { token, attempt } => {
+                tasks.spawn(carry_out(engine.clone(), job(row, request, token, attempt)));
+            }
+            Leased::Gone => {}
+            Leased::NoSlot => {
+                full.extend(slot.map(|(repo, _slots)| repo));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse(row: &EffectRow) -> Result<EffectRequest, Fault> {
+    serde_json::from_str(&row.payload)
+        .map_err(|error| Fault::permanent(format!("cannot read effect {} ({}): {error}", row.id, row.kind)))
+}
+
+fn admission(request: &EffectRequest, instance: &Instance, now: Timestamp) -> Admission {
+    let kind = request.effect.kind();
+    let admission = admit(kind, request.repo.id, account(&request.effect), instance, now);
+    if let Admission::Waits { why, .. } = &admission {
+        tracing::trace!(effect = %request.id, why, "an effect waits");
+    }
+    admission
+}
+
+/// The account at a provider that an effect draws on.
+fn account(effect: &Effect) -> Option<&'static str> {
+    let Effect::Invoke { invocation } = effect else {
+        return None;
+    };
+    match invocation.agents.backend {
+        AgentBackend::Scripted { .. } => Some("scripted"),
+    }
+}
+
+fn job(row: EffectRow, request: EffectRequest, token: u64, attempt: u32) -> Job {
+    Job {
+        request,
+        settlement: Settlement { id: row.id, token },
+        attempt,
+        created_at: row.created_at,
+        // A lease that nobody settled, seen in the list or taken and lost since it was made: its holder died.
+        interrupted: row.status == "leased" || attempt != row.attempts + 1,
+        stop: row.stop,
+    }
+}
+
+/// Performs an effect and reports what came of it, for as long as its lease holds.
+async fn carry_out(engine: Arc<Engine>, job: Job) {
+    let running = engine.begin(&job.settlement.id);
+    if job.stop {
+        running.stop.cancel();
+    }
+    let span = tracing::info_span!(
+        telemetry::PERFORM,
+        run = %job.request.run,
+        effect = %job.request.id,
+        kind = %job.request.effect.kind(),
+        attempt = job.attempt,
+    );
+    let work = async {
+        let performed = AssertUnwindSafe(perform::perform(&engine, &job, &running.stop))
+            .catch_unwind()
+            .await;
+        let result =
+            performed.unwrap_or_else(|_panic| Err(Fault::permanent("the performer panicked; see the log")));
+        report::report(&engine, &job, result).await;
+    };
+    tokio::select! {
+        biased;
+        () = work.instrument(span) => {}
+        () = keep_lease(&engine, &job, &running.stop) => {
+            tracing::warn!(effect = %job.request.id, "the lease is lost; its work is dropped and not reported");
+        }
+    }
+    drop(running);
+    engine.wake.notify_one();
+}
+
+/// Renews the lease until it is lost, and passes a stop on.
+async fn keep_lease(engine: &Engine, job: &Job, stop: &CancellationToken) {
+    let lease = engine.options.lease;
+    let every = Millis((lease.0 / 3).clamp(1, LONGEST_RENEWAL.0));
+    let mut until = engine.ports.clock.now().after(lease);
+    loop {
+        tokio::time::sleep(duration(every)).await;
+        let wanted = engine.ports.clock.now().after(lease);
+        match engine.ports.ledger.renew(&job.settlement, wanted).await {
+            Ok(Renewal::Holds) => until = wanted,
+            Ok(Renewal::Stop) => {
+                until = wanted;
+                stop.cancel();
+            }
+            Ok(Renewal::Lost) => return,
+            Err(fault) if engine.ports.clock.now() < until => {
+                tracing::warn!(%fault, effect = %job.request.id, "could not renew a lease; trying again");
+            }
+            Err(fault) => {
+                tracing::warn!(%fault, effect = %job.request.id, "could not renew a lease until it ended");
+                return;
+            }
+        }
+    }
+}
+
+/// Turns a length of time into what the runtime waits for.
+pub(crate) fn duration(length: Millis) -> Duration {
+    Duration::from_millis(length.0)
+}

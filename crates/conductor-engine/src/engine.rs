@@ -1,0 +1,232 @@
+//! The engine as doors see it: an inbox, two streams to watch, and one task that carries everything.
+//!
+//! It holds what the stages share and starts them; each stage is a module of its own. It does not know how any stage
+//! does its work.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::instance::InstanceInput;
+use conductor_domain::time::Millis;
+use conductor_port::inbox::{Accepted, Inbox, Submission, SubmitError};
+use conductor_port::ledger::StreamId;
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+
+use crate::ports::Ports;
+use crate::recover::Recovered;
+use crate::redact::{KnownForms, Redact};
+use crate::{anchor, crash, dispatch, intake, recover, timer};
+
+/// How the engine behaves in this process.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Names this process in leases.
+    pub worker: String,
+    /// How many effects are performed at once.
+    pub concurrency: usize,
+    /// How long a lease holds without being renewed; an effect of a dead process waits this long.
+    pub lease: Millis,
+    /// How often the dispatcher and the timer look without being woken.
+    pub tick: Millis,
+    /// After so many events the chains are anchored (OWN-5a).
+    pub anchor_every_events: u64,
+    /// After this time the chains are anchored.
+    pub anchor_every: Millis,
+    /// How long effects under way may take to finish at shutdown.
+    pub grace: Millis,
+    /// Takes secrets out of text.
+    pub redactor: Arc<dyn Redact>,
+}
+
+impl Options {
+    /// The usual behaviour, for the process of this name.
+    pub fn new(worker: impl Into<String>) -> Self {
+        Self {
+            worker: worker.into(),
+            concurrency: 16,
+            lease: Millis::seconds(30),
+            tick: Millis(500),
+            anchor_every_events: 1000,
+            anchor_every: Millis::seconds(60),
+            grace: Millis::seconds(5),
+            redactor: Arc::new(KnownForms::default()),
+        }
+    }
+}
+
+/// Something that was committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Where.
+    pub stream: StreamId,
+    /// The stream's last sequence number.
+    pub seq: u64,
+    /// The kinds of the records, the fact first.
+    pub kinds: Vec<String>,
+}
+
+/// Something that an agent said; shown, never kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Live {
+    /// The run.
+    pub run: RunId,
+    /// The invocation.
+    pub effect: EffectId,
+    /// The words, redacted.
+    pub text: String,
+}
+
+/// Carries runs.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) ports: Ports,
+    pub(crate) options: Options,
+    /// Wakes the dispatcher.
+    pub(crate) wake: Notify,
+    /// Wakes the anchorer.
+    pub(crate) anchor_due: Notify,
+    /// Events since the chains were anchored last.
+    pub(crate) unanchored: AtomicU64,
+    pub(crate) committed: broadcast::Sender<Committed>,
+    pub(crate) live: broadcast::Sender<Live>,
+    /// The effects that this process performs now, and how each is told to stop.
+    running: Mutex<BTreeMap<EffectId, CancellationToken>>,
+    /// Effects whose report nobody takes; repeating them would go round for ever.
+    aside: Mutex<BTreeSet<EffectId>>,
+    /// Runs for which something that follows a commit could not be done yet.
+    owed: Mutex<BTreeSet<RunId>>,
+}
+
+impl Engine {
+    /// Makes an engine; nothing happens before [`Engine::run`] but what is submitted.
+    pub fn new(ports: Ports, options: Options) -> Arc<Self> {
+        Arc::new(Self {
+            ports,
+            options,
+            wake: Notify::new(),
+            anchor_due: Notify::new(),
+            unanchored: AtomicU64::new(0),
+            committed: broadcast::channel(4096).0,
+            live: broadcast::channel(4096).0,
+            running: Mutex::default(),
+            aside: Mutex::default(),
+            owed: Mutex::default(),
+        })
+    }
+
+    /// Puts right what an earlier process left half done. Called once, before [`Engine::run`]. If repeated: nothing is left.
+    pub async fn recover(&self) -> Result<Recovered, Fault> {
+        recover::recover(self).await
+    }
+
+    /// Dispatches effects, watches deadlines and anchors chains until `shutdown`; ends when all of its tasks have.
+    pub async fn run(self: Arc<Self>, shutdown: CancellationToken) {
+        tokio::join!(
+            dispatch::run(&self, &shutdown),
+            timer::run(&self, &shutdown),
+            anchor::run(&self, &shutdown),
+        );
+        // The last effects may have reported after the anchorer had stopped.
+        anchor::anchor_or_complain(&self).await;
+    }
+
+    /// Watches what is committed. A watcher that is too slow misses some and is told so.
+    pub fn committed(&self) -> broadcast::Receiver<Committed> {
+        self.committed.subscribe()
+    }
+
+    /// Watches what agents say. A watcher that is too slow misses some and is told so.
+    pub fn live(&self) -> broadcast::Receiver<Live> {
+        self.live.subscribe()
+    }
+
+    /// Lists the places where a test build can be told to die; see `CONDUCTOR_CRASH_AT`.
+    pub fn crash_points() -> &'static [&'static str] {
+        &crash::POINTS
+    }
+
+    /// Remembers that this process performs an effect, until the guard goes.
+    pub(crate) fn begin(&self, effect: &EffectId) -> Running<'_> {
+        let stop = CancellationToken::new();
+        self.running_now().insert(effect.clone(), stop.clone());
+        Running {
+            engine: self,
+            effect: effect.clone(),
+            stop,
+        }
+    }
+
+    pub(crate) fn is_running(&self, effect: &EffectId) -> bool {
+        self.running_now().contains_key(effect)
+    }
+
+    /// Tells an effect of this process to stop at once, without waiting for its next renewal.
+    pub(crate) fn stop(&self, effect: &EffectId) {
+        if let Some(stop) = self.running_now().get(effect) {
+            stop.cancel();
+        }
+    }
+
+    /// Lets an effect lie until the next start.
+    pub(crate) fn set_aside(&self, effect: &EffectId) {
+        self.aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(effect.clone());
+    }
+
+    pub(crate) fn is_set_aside(&self, effect: &EffectId) -> bool {
+        self.aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(effect)
+    }
+
+    /// Remembers that something is still to be done for a run.
+    pub(crate) fn owe(&self, run: &RunId) {
+        self.owed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(run.clone());
+    }
+
+    /// Hands out what was remembered, to be done now.
+    pub(crate) fn take_owed(&self) -> BTreeSet<RunId> {
+        std::mem::take(&mut *self.owed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn running_now(&self) -> std::sync::MutexGuard<'_, BTreeMap<EffectId, CancellationToken>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An effect under way in this process.
+#[derive(Debug)]
+pub(crate) struct Running<'a> {
+    engine: &'a Engine,
+    effect: EffectId,
+    /// Fires when the effect is told to stop.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.engine.running_now().remove(&self.effect);
+    }
+}
+
+#[async_trait]
+impl Inbox for Engine {
+    async fn submit(&self, submission: Submission) -> Result<Accepted, SubmitError> {
+        intake::submit(self, submission).await
+    }
+
+    async fn submit_to_instance(&self, input: InstanceInput) -> Result<Accepted, SubmitError> {
+        intake::submit_to_instance(self, input).await
+    }
+}

@@ -1,0 +1,359 @@
+//! Takes an input in: redacts it, asks policy, loads the run, has it decided, and hands the decision to commit.
+//!
+//! Somebody else may commit to the same run meanwhile; then the input is decided again on what stands there now.
+//! Refusals leave no trace. This module does not know how a batch is made or kept.
+
+use conductor_domain::event::Event;
+use conductor_domain::fault::Fault;
+use conductor_domain::hold::HoldKind;
+use conductor_domain::id::RunId;
+use conductor_domain::input::{Input, PolicyVerdict};
+use conductor_domain::instance::{Instance, InstanceInput, decide_instance};
+use conductor_domain::refusal::Refusal;
+use conductor_domain::time::Timestamp;
+use conductor_domain::{Context, Run, decide};
+use conductor_port::inbox::{Accepted, Submission, SubmitError};
+use conductor_port::ledger::{AppendError, RunRow, Settlement, StreamId};
+use conductor_port::views::{RunFilter, Views};
+use tracing::Instrument as _;
+
+use crate::engine::Engine;
+use crate::redact::redact_value;
+use crate::{chain, commit, report, telemetry};
+
+/// How often an input is decided anew because the stream had moved on; more is a livelock.
+const TRIES: u32 = 64;
+
+/// How many runs are looked at in one go.
+const PAGE: u32 = 200;
+
+/// An input on its way in, with what only the engine's own reports carry.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) run: RunId,
+    pub(crate) input: Input,
+    pub(crate) dedupe: Option<String>,
+    pub(crate) cause: String,
+    /// The effect whose report this is.
+    pub(crate) settles: Option<Settlement>,
+}
+
+/// What came of an arrival that was accepted.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) accepted: Accepted,
+    /// What was decided; empty for a duplicate.
+    pub(crate) events: Vec<Event>,
+}
+
+/// Why an arrival was not accepted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotTaken {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("the lease of the effect is lost")]
+    LeaseLost,
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl From<NotTaken> for SubmitError {
+    fn from(not_taken: NotTaken) -> Self {
+        match not_taken {
+            NotTaken::Refused(refusal) => Self::Refused(refusal),
+            NotTaken::LeaseLost => Self::Fault(Fault::conflict("the lease of the effect is lost")),
+            NotTaken::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+/// Where a run stands when an input arrives.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) run: Option<Run>,
+    pub(crate) seq: u64,
+    pub(crate) head: String,
+    pub(crate) created_at: Option<Timestamp>,
+}
+
+/// Takes an input from a door.
+pub(crate) async fn submit(engine: &Engine, submission: Submission) -> Result<Accepted, SubmitError> {
+    let Submission {
+        run,
+        input,
+        dedupe,
+        cause,
+    } = submission;
+    let taken = take_in(
+        engine,
+        Arrival {
+            run,
+            input,
+            dedupe,
+            cause,
+            settles: None,
+        },
+    )
+    .await?;
+    Ok(taken.accepted)
+}
+
+/// Takes an input in, and sees to what the commit itself cannot do.
+pub(crate) async fn take_in(engine: &Engine, arrival: Arrival) -> Result<Taken, NotTaken> {
+    let run = arrival.run.clone();
+    let span = tracing::info_span!(telemetry::INTAKE, %run);
+    let taken = decide_and_commit(engine, arrival).instrument(span).await?;
+    let began = taken
+        .events
+        .iter()
+        .any(|event| matches!(event, Event::RunStarted { .. }));
+    let stops = taken
+        .events
+        .iter()
+        .any(|event| matches!(event, Event::EffectStopRequested { .. }));
+    if began || stops {
+        // What follows may submit inputs itself, which is a recursion of futures, so it is boxed.
+        Box::pin(follow_up(engine, &run)).await;
+    }
+    Ok(taken)
+}
+
+async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, NotTaken> {
+    let input = redact_value(engine.options.redactor.as_ref(), &arrival.input)?;
+    let policy = verdict(engine, &arrival.run, &input).await?;
+    for _ in 0..TRIES {
+        let standing = standing(engine.ports.views.as_ref(), &arrival.run).await?;
+        let context = Context {
+            now: engine.ports.clock.now(),
+            seq: standing.seq + 1,
+            policy: policy.clone(),
+        };
+        let decision = tracing::debug_span!(telemetry::DECIDE, seq = context.seq)
+            .in_scope(|| decide(standing.run.as_ref(), &input, &context))?;
+        let events = decision.events.clone();
+        let order = commit::RunOrder {
+            arrival: &arrival,
+            standing,
+            input: input.clone(),
+            context,
+            decision,
+        };
+        match commit::commit_run(engine, order).await {
+            Ok(seq) => {
+                return Ok(Taken {
+                    accepted: Accepted {
+                        seq,
+                        duplicate: false,
+                    },
+                    events,
+                });
+            }
+            Err(AppendError::Moved { actual: _ }) => {}
+            Err(AppendError::Duplicate) => {
+                let seq = self::standing(engine.ports.views.as_ref(), &arrival.run)
+                    .await?
+                    .seq;
+                return Ok(Taken {
+                    accepted: Accepted { seq, duplicate: true },
+                    events: vec![],
+                });
+            }
+            Err(AppendError::LeaseLost) => return Err(NotTaken::LeaseLost),
+            Err(AppendError::Fault(fault)) => return Err(fault.into()),
+        }
+    }
+    Err(Fault::conflict(format!(
+        "run {} changed {TRIES} times while an input was being decided",
+        arrival.run
+    ))
+    .into())
+}
+
+/// Reads where a run stands.
+pub(crate) async fn standing(views: &dyn Views, run: &RunId) -> Result<Standing, Fault> {
+    let Some(row) = views.run(run).await? else {
+        let head = chain::genesis(&StreamId::Run(run.clone()));
+        return Ok(Standing {
+            run: None,
+            seq: 0,
+            head,
+            created_at: None,
+        });
+    };
+    Ok(Standing {
+        run: Some(state(&row)?),
+        seq: row.seq,
+        head: row.head,
+        created_at: Some(row.created_at),
+    })
+}
+
+/// Reads the run out of its row.
+pub(crate) fn state(row: &RunRow) -> Result<Run, Fault> {
+    serde_json::from_str(&row.state).map_err(|error| {
+        Fault::permanent(format!(
+            "cannot read the state of run {}: {error}; rebuild the projections",
+            row.run
+        ))
+    })
+}
+
+/// Reaches the verdict of policy `builtin-1`: registered repositories may be worked on while the kill switch is off.
+async fn verdict(engine: &Engine, run: &RunId, input: &Input) -> Result<PolicyVerdict, NotTaken> {
+    let Input::StartRun { spec } = input else {
+        return Ok(PolicyVerdict::Allow);
+    };
+    if spec.run != *run {
+        return Err(Fault::permanent(format!("run {} was submitted under the name {run}", spec.run)).into());
+    }
+    let (instance, _head) = engine.ports.views.instance().await?;
+    if instance.kill_switch {
+        return Err(Refusal::KillSwitchIsOn.into());
+    }
+    Ok(match instance.repos.get(&spec.repo.id) {
+        Some(registration) if registration.project == spec.project => PolicyVerdict::Allow,
+        Some(registration) => PolicyVerdict::Deny {
+            reason: format!("{} belongs to project `{}`", spec.repo, registration.project),
+        },
+        None => PolicyVerdict::Deny {
+            reason: format!("{} is not registered", spec.repo),
+        },
+    })
+}
+
+/// Sees to what the commit itself cannot do: a run that began while the switch was being turned, and effects that were
+/// told to stop before anyone began them. The input is in already, so a fault here is owed and made up for later.
+pub(crate) async fn follow_up(engine: &Engine, run: &RunId) {
+    let done = async {
+        reconcile_kill_switch_of(engine, run).await?;
+        report::settle_what_never_began(engine, run).await
+    };
+    if let Err(fault) = done.await {
+        tracing::warn!(%run, %fault, "could not see to what follows; trying again");
+        engine.owe(run);
+    }
+}
+
+/// Takes an input to the instance in.
+pub(crate) async fn submit_to_instance(
+    engine: &Engine,
+    input: InstanceInput,
+) -> Result<Accepted, SubmitError> {
+    let input = redact_value(engine.options.redactor.as_ref(), &input)?;
+    let accepted = decide_and_commit_instance(engine, &input).await?;
+    if matches!(input, InstanceInput::TurnKillSwitch { .. }) {
+        reconcile_kill_switch(engine).await?;
+    }
+    Ok(accepted)
+}
+
+async fn decide_and_commit_instance(engine: &Engine, input: &InstanceInput) -> Result<Accepted, SubmitError> {
+    for _ in 0..TRIES {
+        let (instance, head) = engine.ports.views.instance().await?;
+        let context = Context {
+            now: engine.ports.clock.now(),
+            seq: head.seq + 1,
+            policy: PolicyVerdict::Allow,
+        };
+        let events = decide_instance(&instance, input)?;
+        if events.is_empty() {
+            return Ok(Accepted {
+                seq: head.seq,
+                duplicate: true,
+            });
+        }
+        let order = commit::InstanceOrder {
+            instance,
+            head,
+            input: input.clone(),
+            context,
+            events,
+        };
+        match commit::commit_instance(engine, order).await {
+            Ok(seq) => {
+                return Ok(Accepted {
+                    seq,
+                    duplicate: false,
+                });
+            }
+            Err(AppendError::Moved { actual: _ }) => {}
+            Err(AppendError::Duplicate | AppendError::LeaseLost) => {
+                return Err(
+                    Fault::permanent("the ledger spoke of a key or a lease that nobody gave it").into(),
+                );
+            }
+            Err(AppendError::Fault(fault)) => return Err(fault.into()),
+        }
+    }
+    Err(Fault::conflict(format!(
+        "the instance changed {TRIES} times while an input was being decided"
+    ))
+    .into())
+}
+
+/// Brings the kill switch of the instance to every open run that does not know of it yet.
+///
+/// Compares instead of remembering, so that a crash in the middle is put right by calling it again.
+pub(crate) async fn reconcile_kill_switch(engine: &Engine) -> Result<u32, Fault> {
+    let mut told = 0;
+    for run in list(engine, Which::Open).await? {
+        told += u32::from(reconcile_kill_switch_of(engine, &run).await?);
+    }
+    Ok(told)
+}
+
+async fn reconcile_kill_switch_of(engine: &Engine, run: &RunId) -> Result<bool, Fault> {
+    let (Instance { kill_switch: on, .. }, _head) = engine.ports.views.instance().await?;
+    let standing = standing(engine.ports.views.as_ref(), run).await?;
+    let Some(state) = standing.run.filter(|state| !state.phase.is_terminal()) else {
+        return Ok(false);
+    };
+    if state.holds.get(HoldKind::KillSwitch).is_some() == on {
+        return Ok(false);
+    }
+    let arrival = Arrival {
+        run: run.clone(),
+        input: Input::KillSwitchTurned { on },
+        dedupe: None,
+        cause: StreamId::Instance.as_key(),
+        settles: None,
+    };
+    match take_in(engine, arrival).await {
+        Ok(_taken) => Ok(true),
+        // The run ended or was told by someone else in between.
+        Err(NotTaken::Refused(refusal)) => {
+            tracing::debug!(%run, %refusal, "the kill switch does not concern the run any more");
+            Ok(false)
+        }
+        Err(NotTaken::LeaseLost) => Ok(false),
+        Err(NotTaken::Fault(fault)) => Err(fault),
+    }
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that have not ended.
+    Open,
+    /// All of them.
+    All,
+}
+
+/// Lists runs.
+pub(crate) async fn list(engine: &Engine, which: Which) -> Result<Vec<RunId>, Fault> {
+    let mut filter = RunFilter {
+        open: which == Which::Open,
+        limit: PAGE,
+        ..RunFilter::default()
+    };
+    let mut runs = vec![];
+    loop {
+        let page = engine.ports.views.runs(&filter).await?;
+        let full = page.len() == PAGE as usize;
+        runs.extend(page.into_iter().map(|row| row.run));
+        if !full {
+            return Ok(runs);
+        }
+        filter.after = runs.last().cloned();
+    }
+}

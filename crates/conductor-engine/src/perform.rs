@@ -1,0 +1,249 @@
+//! Performs one effect through the ports it needs, and says what came of it.
+//!
+//! One file per family of effects. An effect leaves its performer no choice (DESIGN invariant 4), a performer never
+//! retries (invariant 5), and each says under "If repeated" why doing it again after a crash is harmless. Nothing
+//! else in the engine changes the world. This module does not know why an effect was asked for or what follows.
+
+mod issue;
+mod workspace;
+mod invoke;
+mod papers;
+mod commit_work;
+mod tests;
+mod rebase;
+mod inspect;
+mod push;
+mod pull_request;
+mod check;
+mod comment;
+mod clean_up;
+
+use std::sync::Arc;
+
+use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::effect::Effect;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::input::Report;
+use conductor_domain::message::{self, Body, Message};
+use conductor_domain::spec::{ExecutorName, RepoRef, RunSpec};
+use conductor_domain::time::{Millis, Timestamp};
+use conductor_port::executor::Executor;
+use conductor_port::lease::{ResourceKind, ResourceLease, Taken};
+use tokio_util::sync::CancellationToken;
+
+use crate::crash::crash_point;
+use crate::dispatch::{Job, duration};
+use crate::engine::Engine;
+use crate::intake;
+use crate::ports::Ports;
+
+/// How long a performer that was told to stop may take to come to an end by itself (RUN-11: 5 s in all).
+const STOPPING: Millis = Millis(2500);
+
+/// Performs an effect.
+pub(crate) async fn perform(engine: &Engine, job: &Job, stop: &CancellationToken) -> Result<Report, Fault> {
+    let performance = Performance { engine, job, stop };
+    crash_point!("perform.before");
+    let stopped = async {
+        if !job.request.effect.kind().is_stoppable() {
+            std::future::pending::<()>().await;
+        }
+        stop.cancelled().await;
+        tokio::time::sleep(duration(performance.patience())).await;
+    };
+    let result = tokio::select! {
+        biased;
+        result = performance.perform() => result,
+        () = stopped => performance.report_stopped().await,
+    };
+    crash_point!("perform.after");
+    result
+}
+
+/// Names the processes of one effect in lease records; the worker is part of it, since processes live on one machine.
+pub(crate) fn process_group_name(worker: &str, effect: &EffectId) -> String {
+    format!("{worker}/{effect}")
+}
+
+/// One effect being performed, with what all performers share.
+#[derive(Debug)]
+struct Performance<'a> {
+    engine: &'a Engine,
+    job: &'a Job,
+    stop: &'a CancellationToken,
+}
+
+impl Performance<'_> {
+    async fn perform(&self) -> Result<Report, Fault> {
+        match &self.job.request.effect {
+            Effect::ReadIssue { issue } => issue::read(self, *issue).await,
+            Effect::PrepareWorkspace { branch } => workspace::prepare(self, branch).await,
+            Effect::Invoke { invocation } => invoke::invoke(self, invocation).await,
+            Effect::CommitWork {
+                branch,
+                parent,
+                message,
+            } => commit_work::commit(self, branch, parent, message).await,
+            Effect::RunTests {
+                commit,
+                command,
+                time,
+                executor,
+            } => tests::run(self, commit, command, *time, *executor).await,
+            Effect::CheckRedFirst { .. } => Err(Fault::permanent(
+                "cannot run new tests on the base: this version does not do that yet",
+            )),
+            Effect::Rebase {
+                branch,
+                base: _,
+                head,
+            } => rebase::rebase(self, branch, head).await,
+            Effect::InspectDiff { base, head } => inspect::inspect(self, base, head).await,
+            Effect::Push {
+                branch,
+                commit,
+                expected,
+            } => push::push(self, branch, commit, expected.as_ref()).await,
+            Effect::OpenPullRequest {
+                branch,
+                title,
+                message,
+            } => pull_request::open(self, branch, title, message).await,
+            Effect::PublishCheck { head, title, summary } => check::publish(self, head, title, summary).await,
+            Effect::ReadPullRequest { number } => pull_request::read(self, *number).await,
+            Effect::ClosePullRequest { number } => pull_request::close(self, *number).await,
+            Effect::PostComment { target, message } => comment::post(self, *target, message).await,
+            Effect::CleanUp { delete_branch } => clean_up::clean_up(self, delete_branch.as_deref()).await,
+        }
+    }
+
+    /// How long the performer gets after a stop: an invocation saves work and writes its papers, the rest just ends.
+    fn patience(&self) -> Millis {
+        if matches!(self.job.request.effect, Effect::Invoke { .. }) {
+            STOPPING
+        } else {
+            Millis(0)
+        }
+    }
+
+    /// Says that the effect stopped; its performer was dropped, which ended what it had begun.
+    async fn report_stopped(&self) -> Result<Report, Fault> {
+        if matches!(self.job.request.effect, Effect::Invoke { .. }) {
+            return invoke::report_stopped(self).await;
+        }
+        Ok(Report::Stopped)
+    }
+
+    fn ports(&self) -> &Ports {
+        &self.engine.ports
+    }
+
+    fn run(&self) -> &RunId {
+        &self.job.request.run
+    }
+
+    fn effect(&self) -> &EffectId {
+        &self.job.request.id
+    }
+
+    fn repo(&self) -> &RepoRef {
+        &self.job.request.repo
+    }
+
+    fn now(&self) -> Timestamp {
+        self.ports().clock.now()
+    }
+
+    fn redact(&self, text: &str) -> String {
+        self.engine.options.redactor.redact(text)
+    }
+
+    fn executor(&self, name: ExecutorName) -> Result<&Arc<dyn Executor>, Fault> {
+        self.ports().executors.get(name)
+    }
+
+    /// What the run was started with; fixed for its whole life, so reading it leaves no choice.
+    async fn spec(&self) -> Result<RunSpec, Fault> {
+        let standing = intake::standing(self.ports().views.as_ref(), self.run()).await?;
+        standing
+            .run
+            .map(|run| run.spec)
+            .ok_or_else(|| Fault::permanent(format!("there is no run {} to this effect", self.run())))
+    }
+
+    /// Keeps text without its secrets.
+    async fn keep(&self, kind: ArtifactKind, text: &str) -> Result<Artifact, Fault> {
+        self.ports().blobs.put(kind, self.redact(text).as_bytes()).await
+    }
+
+    /// Reads kept bytes back; that they are gone is no one's to mend.
+    async fn kept(&self, artifact: &Artifact) -> Result<Vec<u8>, Fault> {
+        let kept = self.ports().blobs.get(&artifact.digest).await?;
+        kept.ok_or_else(|| {
+            Fault::permanent(format!(
+                "the {} {} is not kept any more",
+                artifact.kind.as_str(),
+                artifact.digest
+            ))
+        })
+    }
+
+    /// Writes a message in the words that go out.
+    async fn render(&self, message: &Message) -> Result<String, Fault> {
+        let page = self.spec().await?.page;
+        let kept = match &message.body {
+            Body::Kept { artifact } => {
+                Some(String::from_utf8_lossy(&self.kept(artifact).await?).into_owned())
+            }
+            Body::Empty | Body::Own { .. } => None,
+        };
+        let text = message::render(message, self.run(), &page, self.effect(), kept.as_deref());
+        Ok(self.redact(&text))
+    }
+
+    /// Records that the run holds something, before it is used (ENV-2). If repeated: its heartbeat is renewed.
+    async fn take(&self, kind: ResourceKind, name: String) -> Result<(), Fault> {
+        let now = self.now();
+        let lease = ResourceLease {
+            kind,
+            name,
+            run: self.run().clone(),
+            taken_at: now,
+            heartbeat: now,
+        };
+        match self.ports().leases.take(&lease).await? {
+            Taken::Yes => Ok(()),
+            Taken::No => Err(Fault::conflict(format!(
+                "{} `{}` is held by another run",
+                kind.as_str(),
+                lease.name
+            ))),
+        }
+    }
+
+    async fn take_worktree(&self) -> Result<(), Fault> {
+        self.take(ResourceKind::Worktree, format!("run-{}", self.run()))
+            .await
+    }
+
+    async fn take_branch(&self, branch: &str) -> Result<(), Fault> {
+        self.take(ResourceKind::Branch, format!("{}/{branch}", self.repo().id))
+            .await
+    }
+
+    async fn take_processes(&self) -> Result<(), Fault> {
+        self.take(ResourceKind::ProcessGroup, self.process_group()).await
+    }
+
+    async fn give_processes_back(&self) -> Result<(), Fault> {
+        self.ports()
+            .leases
+            .give_back(self.run(), ResourceKind::ProcessGroup, &self.process_group())
+            .await
+    }
+
+    fn process_group(&self) -> String {
+        process_group_name(&self.engine.options.worker, self.effect())
+    }
+}

@@ -1,0 +1,307 @@
+//! Runs one agent in its sandbox, watches it, and makes the outcome from what was seen (DESIGN invariant 10).
+//!
+//! Time, tool calls and tokens are limited here and not by trusting the agent (RUN-13). An invocation that an earlier
+//! process began is never resumed (RUN-12a). This module does not know what an agent is, nor what its outcome leads to.
+
+use conductor_domain::effect::Effect;
+use conductor_domain::fault::Fault;
+use conductor_domain::input::Report;
+use conductor_domain::invocation::{
+    AgentFailure, Invocation, InvocationLimit, InvocationReport, Outcome, ToolLogHead, Usage,
+};
+use conductor_domain::role::Role;
+use conductor_domain::spec::AgentBackend;
+use conductor_domain::time::Millis;
+use conductor_port::agent::{AgentEnd, Task};
+use conductor_port::executor::{Profile, Sandbox, SandboxSpec};
+
+use super::{Performance, papers};
+use crate::dispatch::duration;
+use crate::toolhost::{self, Guest, Seen, ToolHost};
+
+/// How long an agent that asked a human may take to end by itself (TOOL-4b).
+const AFTER_QUESTION: Millis = Millis::seconds(10);
+
+/// Why an agent came to its end.
+#[derive(Debug)]
+enum Ended {
+    /// By itself.
+    Itself(AgentEnd),
+    /// After it had asked a human.
+    AfterQuestion,
+    /// It used up its time.
+    OutOfTime,
+    /// It used up its tool calls.
+    Cut,
+    /// Conductor told it to stop.
+    Stopped,
+}
+
+/// What was seen of an invocation.
+#[derive(Debug)]
+struct Witnessed {
+    ended: Ended,
+    seen: Seen,
+    tools: ToolLogHead,
+}
+
+/// Invokes an agent. If repeated: what a dead process left is ended and undone, and nothing is resumed (RUN-12a); after
+/// a fault that was reported, the agent starts anew from the same commit.
+pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocation) -> Result<Report, Fault> {
+    if performance.job.interrupted {
+        return take_up_interrupted(performance, invocation).await;
+    }
+    let begun = performance.now();
+    performance.take_worktree().await?;
+    performance.take_processes().await?;
+    let executor = performance.executor(invocation.executor)?;
+    if performance.job.is_repeated() {
+        executor.reap(performance.effect()).await?;
+    }
+    let task = task(performance, invocation).await?;
+    let image_digest = performance.ports().agent.image_digest(&task);
+    let (dir, saved_before) = performance
+        .ports()
+        .workspace
+        .reset(performance.run(), &invocation.start)
+        .await?;
+    let spec = SandboxSpec {
+        effect: performance.effect().clone(),
+        run: performance.run().clone(),
+        profile: Profile::Tool,
+        dir,
+    };
+    let sandbox = executor.open(spec).await?;
+    let witnessed = watch(performance, invocation, task, sandbox.as_ref()).await;
+    // Whatever was seen, nothing of it is left running when the report goes out.
+    sandbox.close().await?;
+    let Witnessed { ended, seen, tools } = witnessed?;
+    performance.give_processes_back().await?;
+
+    let usage = Usage {
+        tokens: tokens(&ended),
+        time: performance.now().since(begun),
+    };
+    let outcome = outcome(invocation, &ended, &seen, usage);
+    if let Some(fault) = environment_fault(&outcome, &seen) {
+        return Err(fault);
+    }
+    let saved_after = save(performance, invocation, &outcome).await?;
+    let facts = papers::Facts {
+        effect: performance.effect(),
+        invocation,
+        outcome: &outcome,
+        artifact: seen.artifact.as_ref(),
+        image_digest: &image_digest,
+        usage,
+        at: performance.now(),
+    };
+    let papers = Some(papers::write(performance.ports().blobs.as_ref(), &facts).await?);
+    let report = InvocationReport {
+        outcome,
+        tools,
+        usage,
+        papers,
+        saved: saved_after.or(saved_before),
+    };
+    Ok(Report::Invoked { report })
+}
+
+/// Says that an invocation was ended before it could say anything itself; its work is saved and undone.
+pub(super) async fn report_stopped(performance: &Performance<'_>) -> Result<Report, Fault> {
+    let Effect::Invoke { invocation } = &performance.job.request.effect else {
+        return Ok(Report::Stopped);
+    };
+    undo(performance, invocation, Outcome::Stopped).await
+}
+
+/// Ends what a dead process left, saves its work, resets, and reports (RUN-12a).
+async fn take_up_interrupted(
+    performance: &Performance<'_>,
+    invocation: &Invocation,
+) -> Result<Report, Fault> {
+    let outcome = if performance.stop.is_cancelled() {
+        Outcome::Stopped
+    } else {
+        Outcome::Interrupted
+    };
+    undo(performance, invocation, outcome).await
+}
+
+async fn undo(
+    performance: &Performance<'_>,
+    invocation: &Invocation,
+    outcome: Outcome,
+) -> Result<Report, Fault> {
+    performance
+        .executor(invocation.executor)?
+        .reap(performance.effect())
+        .await?;
+    performance.give_processes_back().await?;
+    let (_dir, saved) = performance
+        .ports()
+        .workspace
+        .reset(performance.run(), &invocation.start)
+        .await?;
+    let tools = toolhost::head_of(performance.engine, performance.effect()).await?;
+    let report = InvocationReport {
+        outcome,
+        tools,
+        usage: Usage::default(),
+        papers: None,
+        saved,
+    };
+    Ok(Report::Invoked { report })
+}
+
+async fn task(performance: &Performance<'_>, invocation: &Invocation) -> Result<Task, Fault> {
+    let mut context = Vec::with_capacity(invocation.context.len());
+    for artifact in &invocation.context {
+        context.push(performance.kept(artifact).await?);
+    }
+    let AgentBackend::Scripted { scenario } = &invocation.agents.backend;
+    let bytes = performance.ports().blobs.get(scenario).await?;
+    let bytes =
+        bytes.ok_or_else(|| Fault::permanent(format!("the scenario {scenario} is not kept any more")))?;
+    Ok(Task {
+        effect: performance.effect().clone(),
+        run: performance.run().clone(),
+        invocation: invocation.clone(),
+        context,
+        scenario: Some(bytes),
+    })
+}
+
+/// Runs the agent beside the writer of its tool log, until one of them or a limit ends it.
+async fn watch(
+    performance: &Performance<'_>,
+    invocation: &Invocation,
+    task: Task,
+    sandbox: &dyn Sandbox,
+) -> Result<Witnessed, Fault> {
+    let (log, writer) =
+        toolhost::open_log(performance.engine, performance.effect(), performance.run()).await?;
+    let guest = Guest {
+        effect: performance.effect().clone(),
+        run: performance.run().clone(),
+        role: invocation.role,
+        calls: invocation.limits.tool_calls,
+        time: invocation.limits.time,
+    };
+    let host = ToolHost::new(performance.engine, guest, sandbox, log);
+    let (asked, cut) = (host.asked.clone(), host.cut.clone());
+    let mut writing = std::pin::pin!(writer.write());
+    let ended = tokio::select! {
+        biased;
+        () = performance.stop.cancelled() => Ended::Stopped,
+        written = &mut writing => {
+            return Err(written.err().unwrap_or_else(|| Fault::transient("the tool log ended before its invocation")));
+        }
+        () = cut.cancelled() => Ended::Cut,
+        end = performance.ports().agent.invoke(task, &host) => Ended::Itself(end?),
+        () = async { asked.cancelled().await; tokio::time::sleep(duration(AFTER_QUESTION)).await } => {
+            Ended::AfterQuestion
+        }
+        () = tokio::time::sleep(duration(invocation.limits.time)) => Ended::OutOfTime,
+    };
+    let seen = host.into_seen();
+    let tools = writing.await?;
+    Ok(Witnessed { ended, seen, tools })
+}
+
+fn tokens(ended: &Ended) -> u64 {
+    match ended {
+        Ended::Itself(AgentEnd::Finished { tokens } | AgentEnd::Crashed { tokens, .. }) => *tokens,
+        Ended::Itself(AgentEnd::ProviderLimited { .. })
+        | Ended::AfterQuestion
+        | Ended::OutOfTime
+        | Ended::Cut
+        | Ended::Stopped => 0,
+    }
+}
+
+/// Makes the outcome: a stop first, then a question, then what was submitted, then how it ended.
+fn outcome(invocation: &Invocation, ended: &Ended, seen: &Seen, usage: Usage) -> Outcome {
+    let exceeded = |limit| Outcome::Failed {
+        failure: AgentFailure::LimitExceeded { limit },
+    };
+    if matches!(ended, Ended::Stopped) {
+        return Outcome::Stopped;
+    }
+    if let Some(question) = &seen.question {
+        return Outcome::Asked {
+            question: question.clone(),
+        };
+    }
+    if let Some(submission) = &seen.submission {
+        return submission.clone();
+    }
+    if let Some(limit) = seen.limit {
+        return exceeded(limit);
+    }
+    match ended {
+        Ended::OutOfTime => exceeded(InvocationLimit::Time),
+        Ended::Cut => exceeded(InvocationLimit::ToolCalls),
+        Ended::Itself(AgentEnd::ProviderLimited { account, until }) => Outcome::ProviderLimited {
+            account: account.clone(),
+            until: *until,
+        },
+        Ended::Itself(AgentEnd::Finished { .. } | AgentEnd::Crashed { .. })
+            if usage.tokens > invocation.limits.tokens =>
+        {
+            exceeded(InvocationLimit::Tokens)
+        }
+        Ended::Itself(AgentEnd::Crashed { reason, .. }) => Outcome::Failed {
+            failure: AgentFailure::Crashed {
+                reason: reason.clone(),
+            },
+        },
+        Ended::Itself(AgentEnd::Finished { .. }) if invocation.role == Role::Implementer => {
+            Outcome::Implemented
+        }
+        Ended::Itself(AgentEnd::Finished { .. }) | Ended::AfterQuestion | Ended::Stopped => Outcome::Failed {
+            failure: no_result(seen),
+        },
+    }
+}
+
+/// A tool that met a fault explains why an agent came to nothing, and spoils work that went on without it.
+fn environment_fault(outcome: &Outcome, seen: &Seen) -> Option<Fault> {
+    match outcome {
+        Outcome::Implemented | Outcome::Failed { .. } => seen.fault.clone(),
+        Outcome::Planned { .. }
+        | Outcome::Reviewed { .. }
+        | Outcome::Interpreted { .. }
+        | Outcome::Asked { .. }
+        | Outcome::Violated { .. }
+        | Outcome::ProviderLimited { .. }
+        | Outcome::Stopped
+        | Outcome::Interrupted => None,
+    }
+}
+
+fn no_result(seen: &Seen) -> AgentFailure {
+    match &seen.invalid {
+        Some(reason) => AgentFailure::InvalidResult {
+            reason: reason.clone(),
+        },
+        None => AgentFailure::NoResult,
+    }
+}
+
+/// Saves what a writing role left, unless it is about to be committed; nothing that was done is ever just lost (BEY-8).
+async fn save(
+    performance: &Performance<'_>,
+    invocation: &Invocation,
+    outcome: &Outcome,
+) -> Result<Option<String>, Fault> {
+    if !invocation.role.may_write() || *outcome == Outcome::Implemented {
+        return Ok(None);
+    }
+    let (_dir, saved) = performance
+        .ports()
+        .workspace
+        .reset(performance.run(), &invocation.start)
+        .await?;
+    Ok(saved)
+}

@@ -1,0 +1,85 @@
+//! Puts right at start what an earlier process left half done.
+//!
+//! Everything here compares what is with what should be, so that it can itself be interrupted and repeated. Effects
+//! that were under way are not touched: their leases end, and whoever leases them next finds them interrupted. This
+//! module does not know how an interrupted effect is taken up.
+
+use std::collections::BTreeMap;
+
+use conductor_domain::fault::Fault;
+use conductor_domain::id::EffectId;
+use conductor_port::lease::{ResourceKind, ResourceLease};
+use tracing::Instrument as _;
+
+use crate::engine::Engine;
+use crate::intake::Which;
+use crate::perform::process_group_name;
+use crate::{intake, report, telemetry};
+
+/// What was put right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Runs that had not heard of the kill switch.
+    pub switched: u32,
+    /// Effects that had been told to stop before anyone began them.
+    pub stopped: u32,
+    /// Processes of effects that are over.
+    pub reaped: u32,
+}
+
+/// Puts right what an earlier process left half done.
+pub(crate) async fn recover(engine: &Engine) -> Result<Recovered, Fault> {
+    let recovered = async {
+        let switched = intake::reconcile_kill_switch(engine).await?;
+        let mut stopped = 0;
+        // A run that has ended still waits for what it told to stop, before it cleans up.
+        for run in intake::list(engine, Which::All).await? {
+            stopped += report::settle_what_never_began(engine, &run).await?;
+        }
+        let reaped = reap_leftovers(engine).await?;
+        Ok::<_, Fault>(Recovered {
+            switched,
+            stopped,
+            reaped,
+        })
+    }
+    .instrument(tracing::info_span!(telemetry::RECOVER))
+    .await?;
+    engine.wake.notify_one();
+    Ok(recovered)
+}
+
+/// Ends processes that this worker began for effects which nobody holds any more.
+async fn reap_leftovers(engine: &Engine) -> Result<u32, Fault> {
+    let mut reaped = 0;
+    for lease in engine.ports.leases.held(None).await? {
+        let Some(effect) = leftover(engine, &lease).await? else {
+            continue;
+        };
+        for executor in engine.ports.executors.iter() {
+            executor.reap(&effect).await?;
+        }
+        engine
+            .ports
+            .leases
+            .give_back(&lease.run, lease.kind, &lease.name)
+            .await?;
+        reaped += 1;
+    }
+    Ok(reaped)
+}
+
+async fn leftover(engine: &Engine, lease: &ResourceLease) -> Result<Option<EffectId>, Fault> {
+    if lease.kind != ResourceKind::ProcessGroup {
+        return Ok(None);
+    }
+    let rows = engine.ports.views.effects(&lease.run).await?;
+    let by_name: BTreeMap<String, _> = rows
+        .into_iter()
+        .map(|row| (process_group_name(&engine.options.worker, &row.id), row))
+        .collect();
+    Ok(by_name
+        .get(&lease.name)
+        .filter(|row| row.status != "leased")
+        .map(|row| row.id.clone()))
+}

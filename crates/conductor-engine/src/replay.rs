@@ -1,0 +1,215 @@
+//! Recomputes every decision of a run from its stored facts and compares, byte for byte (RUN-2).
+//!
+//! A fact holds its input and its context, so the same decider must make the same events and the same effects of it.
+//! This module reads; it does not know how a difference came about.
+
+use conductor_domain::fault::Fault;
+use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::input::Input;
+use conductor_domain::{DECIDER_VERSION, EffectRequest, Event, Run, decide, evolve};
+use conductor_port::ledger::{Ledger, Record, StreamId};
+use conductor_port::views::Views;
+use serde::Serialize;
+
+use crate::anchor::PAGE;
+use crate::record::{self, FACT, Fact};
+
+/// What a replay found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReplayReport {
+    /// The run.
+    pub run: RunId,
+    /// How many facts were decided again.
+    pub facts: u64,
+    /// How many events were compared.
+    pub events: u64,
+    /// How many effects were compared.
+    pub effects: u64,
+    /// Where the replay and the log differ; empty when they do not.
+    pub differences: Vec<Difference>,
+}
+
+impl ReplayReport {
+    /// Tells whether the replay is the log.
+    pub fn is_equal(&self) -> bool {
+        self.differences.is_empty()
+    }
+}
+
+/// One place where a replay and the log differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "difference")]
+pub enum Difference {
+    /// The fact was decided by another version, so it cannot be compared.
+    OtherDecider {
+        /// The fact's place.
+        seq: u64,
+        /// The version that decided it.
+        decider: u32,
+    },
+    /// The fact is refused now.
+    Refused {
+        /// The fact's place.
+        seq: u64,
+        /// Why.
+        refusal: String,
+    },
+    /// The event at this place is another one.
+    Event {
+        /// The place.
+        seq: u64,
+        /// What the log holds; empty when it holds less.
+        stored: String,
+        /// What the replay made; empty when it made less.
+        replayed: String,
+    },
+    /// The effect is another one, or not there.
+    Effect {
+        /// Which.
+        effect: EffectId,
+        /// What is kept; empty when nothing is.
+        stored: String,
+        /// What the replay made; empty when it made none.
+        replayed: String,
+    },
+    /// The state that readers see is not the one that the events tell.
+    State,
+}
+
+/// Replays a run.
+pub async fn replay(ledger: &dyn Ledger, views: &dyn Views, run: &RunId) -> Result<ReplayReport, Fault> {
+    let records = read_all(ledger, &StreamId::Run(run.clone())).await?;
+    let mut replay = Replay {
+        state: None,
+        effects: vec![],
+        report: ReplayReport {
+            run: run.clone(),
+            facts: 0,
+            events: 0,
+            effects: 0,
+            differences: vec![],
+        },
+    };
+    let mut rest = records.as_slice();
+    while let Some((fact, after)) = rest.split_first() {
+        let decisions = after.iter().take_while(|record| record.class != FACT).count();
+        let (decisions, next) = after.split_at(decisions);
+        replay.decide_again(fact, decisions)?;
+        rest = next;
+    }
+    replay.compare_effects(views).await?;
+    replay.compare_state(views).await?;
+    Ok(replay.report)
+}
+
+/// Reads a whole stream.
+pub(crate) async fn read_all(ledger: &dyn Ledger, stream: &StreamId) -> Result<Vec<Record>, Fault> {
+    let mut records: Vec<Record> = vec![];
+    loop {
+        let page = ledger
+            .read(stream, records.last().map_or(0, |record| record.seq), PAGE)
+            .await?;
+        if page.is_empty() {
+            return Ok(records);
+        }
+        records.extend(page);
+    }
+}
+
+struct Replay {
+    state: Option<Run>,
+    effects: Vec<EffectRequest>,
+    report: ReplayReport,
+}
+
+impl Replay {
+    fn decide_again(&mut self, fact: &Record, stored: &[Record]) -> Result<(), Fault> {
+        let seq = fact.seq;
+        let Fact {
+            decider,
+            input,
+            context,
+        } = record::decode::<Fact<Input>>(fact)?;
+        self.report.facts += 1;
+        if decider == DECIDER_VERSION {
+            match decide(self.state.as_ref(), &input, &context) {
+                Ok(decision) => {
+                    self.compare_events(seq, stored, &decision.events);
+                    self.effects.extend(decision.effects);
+                }
+                Err(refusal) => {
+                    self.report.differences.push(Difference::Refused {
+                        seq,
+                        refusal: refusal.to_string(),
+                    });
+                }
+            }
+        } else {
+            self.report
+                .differences
+                .push(Difference::OtherDecider { seq, decider });
+        }
+        // What happened is what the log says; one difference must not make everything after it look different.
+        for record in stored {
+            self.state = evolve(self.state.take(), &record::decode::<Event>(record)?);
+        }
+        Ok(())
+    }
+
+    fn compare_events(&mut self, fact: u64, stored: &[Record], replayed: &[Event]) {
+        for n in 0..stored.len().max(replayed.len()) {
+            let stored = stored
+                .get(n)
+                .map(|record| record.payload.clone())
+                .unwrap_or_default();
+            let replayed = replayed.get(n).map(record::canonical).unwrap_or_default();
+            self.report.events += 1;
+            if stored != replayed {
+                let seq = fact + 1 + n as u64;
+                self.report.differences.push(Difference::Event {
+                    seq,
+                    stored,
+                    replayed,
+                });
+            }
+        }
+    }
+
+    async fn compare_effects(&mut self, views: &dyn Views) -> Result<(), Fault> {
+        let rows = views.effects(&self.report.run).await?;
+        let mut stored: std::collections::BTreeMap<EffectId, String> =
+            rows.into_iter().map(|row| (row.id, row.payload)).collect();
+        for request in &self.effects {
+            self.report.effects += 1;
+            let replayed = serde_json::to_string(request)
+                .map_err(|error| Fault::permanent(format!("cannot write effect {}: {error}", request.id)))?;
+            let stored = stored.remove(&request.id).unwrap_or_default();
+            if stored != replayed {
+                let effect = request.id.clone();
+                self.report.differences.push(Difference::Effect {
+                    effect,
+                    stored,
+                    replayed,
+                });
+            }
+        }
+        let extra = stored.into_iter();
+        self.report
+            .differences
+            .extend(extra.map(|(effect, stored)| Difference::Effect {
+                effect,
+                stored,
+                replayed: String::new(),
+            }));
+        Ok(())
+    }
+
+    async fn compare_state(&mut self, views: &dyn Views) -> Result<(), Fault> {
+        let row = views.run(&self.report.run).await?;
+        let shown = row.as_ref().map(crate::intake::state).transpose()?;
+        if shown != self.state {
+            self.report.differences.push(Difference::State);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,442 @@
+//! Serves the tools of one invocation: checks each call against role and limits, logs it, does it, and remembers.
+//!
+//! What it remembers is the evidence that the invocation's outcome is made from; the agent's own word is not (DESIGN
+//! invariant 10). File tools and commands act inside the sandbox that the invocation owns; everything else becomes an
+//! input. This module does not know how an agent is run or how tools reach it.
+
+mod log;
+mod rules;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::event::Event;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::input::Input;
+use conductor_domain::invocation::{InvocationLimit, Outcome};
+use conductor_domain::message::CommentRequest;
+use conductor_domain::plan::{
+    InvalidSubmission, MAX_TEXT, Plan, PlanDraft, Review, ReviewDraft, TestReport, TestReportDraft,
+};
+use conductor_domain::role::Role;
+use conductor_domain::time::Millis;
+use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
+use conductor_port::executor::{Command, CommandResult, FileRefusal, Sandbox};
+use conductor_port::ledger::StreamId;
+use tokio_util::sync::CancellationToken;
+
+use crate::crash::crash_point;
+use crate::engine::{Engine, Live};
+use crate::intake::{self, Arrival, NotTaken};
+use crate::record;
+
+pub(crate) use log::{Entry, Log, head_of, open as open_log};
+
+/// The most bytes of a command's output that an agent is shown.
+const MAX_OUTPUT: usize = 256 * 1024;
+
+/// What was seen of an invocation through its tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// How many calls were made.
+    pub(crate) calls: u32,
+    /// The first valid submission, as the outcome it stands for.
+    pub(crate) submission: Option<Outcome>,
+    /// What was submitted in a valid submission.
+    pub(crate) artifact: Option<Artifact>,
+    /// Why the last invalid submission was refused.
+    pub(crate) invalid: Option<String>,
+    /// What the agent asked a human.
+    pub(crate) question: Option<String>,
+    /// The limit that was used up.
+    pub(crate) limit: Option<InvocationLimit>,
+    /// The first fault that a tool met.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// Whose tools they are.
+#[derive(Debug, Clone)]
+pub(crate) struct Guest {
+    pub(crate) effect: EffectId,
+    pub(crate) run: RunId,
+    pub(crate) role: Role,
+    /// How many calls it may make.
+    pub(crate) calls: u32,
+    /// How long one command may take.
+    pub(crate) time: Millis,
+}
+
+/// The tools of one invocation.
+#[derive(Debug)]
+pub(crate) struct ToolHost<'a> {
+    engine: &'a Engine,
+    guest: Guest,
+    sandbox: &'a dyn Sandbox,
+    log: Log,
+    seen: Mutex<Seen>,
+    /// Fires when a human was asked: the agent must end soon.
+    pub(crate) asked: CancellationToken,
+    /// Fires when a limit was used up: the agent ends now.
+    pub(crate) cut: CancellationToken,
+}
+
+impl<'a> ToolHost<'a> {
+    pub(crate) fn new(engine: &'a Engine, guest: Guest, sandbox: &'a dyn Sandbox, log: Log) -> Self {
+        Self {
+            engine,
+            guest,
+            sandbox,
+            log,
+            seen: Mutex::default(),
+            asked: CancellationToken::new(),
+            cut: CancellationToken::new(),
+        }
+    }
+
+    /// Returns what was seen, and ends the log.
+    pub(crate) fn into_seen(self) -> Seen {
+        self.seen.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call; tells whether it may go on.
+    fn count(&self) -> bool {
+        let mut seen = self.seen();
+        seen.calls += 1;
+        if seen.calls > self.guest.calls {
+            seen.limit = Some(InvocationLimit::ToolCalls);
+            return false;
+        }
+        true
+    }
+
+    async fn deny(&self, entry: Entry, reason: &str) -> Result<(), Fault> {
+        let entry = Entry {
+            decision: "deny",
+            reason: reason.to_owned(),
+            result: "not done".to_owned(),
+            ..entry
+        };
+        self.log.add_durably(entry).await.map(|_n| ())
+    }
+
+    async fn act(&self, entry: Entry, request: ToolRequest) -> Result<ToolAnswer, Fault> {
+        match request {
+            ToolRequest::View { path } => {
+                let answer = self.sandbox.view(&path).await?;
+                self.answered(entry, answer).await
+            }
+            ToolRequest::CreateFile { path, content } => {
+                let answer = self.sandbox.create_file(&path, &content).await?;
+                self.answered(entry, answer.map(|()| b"created".to_vec())).await
+            }
+            ToolRequest::StrReplace { path, old, new } => {
+                let answer = self.sandbox.str_replace(&path, &old, &new).await?;
+                self.answered(entry, answer.map(|()| b"replaced".to_vec())).await
+            }
+            ToolRequest::Bash { command } => self.bash(entry, command).await,
+            ToolRequest::Comment { text } => self.comment(entry, text).await,
+            ToolRequest::SubmitPlan(draft) => self.submit(entry, Submission::Plan(draft)).await,
+            ToolRequest::SubmitReview(draft) => self.submit(entry, Submission::Review(draft)).await,
+            ToolRequest::SubmitTestReport(draft) => self.submit(entry, Submission::TestReport(draft)).await,
+            ToolRequest::AskHuman { question } => self.ask(entry, question).await,
+        }
+    }
+
+    async fn answered(
+        &self,
+        entry: Entry,
+        answer: Result<Vec<u8>, FileRefusal>,
+    ) -> Result<ToolAnswer, Fault> {
+        match answer {
+            Ok(output) => {
+                self.log.add(entry).await?;
+                Ok(ToolAnswer::Done { output })
+            }
+            Err(refusal) => self.refuse(entry, refusal.to_string()).await,
+        }
+    }
+
+    /// Answers that an allowed call came to nothing; the agent can act on the reason.
+    async fn refuse(&self, entry: Entry, reason: String) -> Result<ToolAnswer, Fault> {
+        self.log
+            .add(Entry {
+                result: self.redact(&reason),
+                ..entry
+            })
+            .await?;
+        Ok(ToolAnswer::Refused { reason })
+    }
+
+    async fn bash(&self, entry: Entry, command: String) -> Result<ToolAnswer, Fault> {
+        let argv = vec!["bash".to_owned(), "-c".to_owned(), command];
+        let seen = self
+            .sandbox
+            .bash(Command {
+                argv,
+                time: self.guest.time,
+                output: MAX_OUTPUT,
+            })
+            .await?;
+        let ending = rules::describe(&seen.ending);
+        self.log
+            .add(Entry {
+                result: ending.clone(),
+                ..entry
+            })
+            .await?;
+        Ok(ToolAnswer::Done {
+            output: shown(seen, &ending),
+        })
+    }
+
+    /// Asks the run for a comment and passes on what was decided (TOOL-4a).
+    async fn comment(&self, entry: Entry, text: String) -> Result<ToolAnswer, Fault> {
+        if text.trim().is_empty() || text.len() > MAX_TEXT {
+            return self
+                .refuse(
+                    entry,
+                    format!("a comment has 1 to {MAX_TEXT} bytes, this one {}", text.len()),
+                )
+                .await;
+        }
+        let n = self
+            .log
+            .add_durably(Entry {
+                result: "requested".to_owned(),
+                ..entry
+            })
+            .await?;
+        let text = self.keep(ArtifactKind::Feedback, &text).await?;
+        let arrival = Arrival {
+            run: self.guest.run.clone(),
+            input: Input::RequestComment {
+                invocation: self.guest.effect.clone(),
+                comment: CommentRequest {
+                    role: self.guest.role,
+                    text,
+                },
+            },
+            dedupe: Some(format!("comment/{}/{n}", self.guest.effect)),
+            cause: self.guest.effect.to_string(),
+            settles: None,
+        };
+        // The whole way back into intake is one recursion of a future, so it is boxed.
+        let taken = match Box::pin(intake::take_in(self.engine, arrival)).await {
+            Ok(taken) => taken,
+            Err(NotTaken::Refused(refusal)) => {
+                return Ok(ToolAnswer::Refused {
+                    reason: format!("denied: {refusal}"),
+                });
+            }
+            Err(NotTaken::LeaseLost) => return Err(Fault::conflict("the lease of the invocation is lost")),
+            Err(NotTaken::Fault(fault)) => return Err(fault),
+        };
+        let id = record::event_id(&StreamId::Run(self.guest.run.clone()), taken.accepted.seq);
+        Ok(verdict_on_comment(&taken.events, &id))
+    }
+
+    /// Keeps the first valid submission; a second is refused, an invalid one can be mended.
+    async fn submit(&self, entry: Entry, submission: Submission) -> Result<ToolAnswer, Fault> {
+        if self.seen().submission.is_some() {
+            return self
+                .refuse(
+                    entry,
+                    "something was submitted already, and the first counts".to_owned(),
+                )
+                .await;
+        }
+        let text = match submission.render() {
+            Ok(text) => text,
+            Err(invalid) => {
+                let reason = invalid.to_string();
+                self.seen().invalid = Some(reason.clone());
+                return self.refuse(entry, reason).await;
+            }
+        };
+        let artifact = self.keep(submission.kind(), &text).await?;
+        let outcome = submission.outcome(artifact.clone());
+        // Two calls may have come this far at once; the first of them counts.
+        let is_first = {
+            let mut seen = self.seen();
+            let is_first = seen.submission.is_none();
+            if is_first {
+                seen.submission = Some(outcome);
+                seen.artifact = Some(artifact);
+            }
+            is_first
+        };
+        if !is_first {
+            return self
+                .refuse(
+                    entry,
+                    "something was submitted already, and the first counts".to_owned(),
+                )
+                .await;
+        }
+        self.log.add(entry).await?;
+        Ok(ToolAnswer::Done {
+            output: b"accepted".to_vec(),
+        })
+    }
+
+    async fn ask(&self, entry: Entry, question: String) -> Result<ToolAnswer, Fault> {
+        if question.trim().is_empty() || question.len() > MAX_TEXT {
+            return self
+                .refuse(
+                    entry,
+                    format!(
+                        "a question has 1 to {MAX_TEXT} bytes, this one {}",
+                        question.len()
+                    ),
+                )
+                .await;
+        }
+        self.log.add_durably(entry).await?;
+        self.seen().question.get_or_insert(question);
+        self.asked.cancel();
+        Ok(ToolAnswer::Stop)
+    }
+
+    async fn keep(&self, kind: ArtifactKind, text: &str) -> Result<Artifact, Fault> {
+        self.engine
+            .ports
+            .blobs
+            .put(kind, self.redact(text).as_bytes())
+            .await
+    }
+
+    fn redact(&self, text: &str) -> String {
+        self.engine.options.redactor.redact(text)
+    }
+}
+
+#[async_trait]
+impl Tools for ToolHost<'_> {
+    async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault> {
+        crash_point!("tool.before");
+        let entry = rules::entry(&request, &|text| self.redact(text));
+        if self.asked.is_cancelled() || self.cut.is_cancelled() {
+            self.deny(entry, "the invocation is over").await?;
+            return Ok(ToolAnswer::Stop);
+        }
+        if !self.count() {
+            self.deny(entry, "the invocation has used up its tool calls")
+                .await?;
+            self.cut.cancel();
+            return Ok(ToolAnswer::Stop);
+        }
+        if let Err(reason) = rules::allow(self.guest.role, &request) {
+            self.deny(entry, &reason).await?;
+            return Ok(ToolAnswer::Refused { reason });
+        }
+        let answer = self.act(entry.clone(), request).await;
+        if let Err(fault) = &answer {
+            self.seen().fault.get_or_insert_with(|| fault.clone());
+            self.log
+                .add(Entry {
+                    result: self.redact(&fault.what),
+                    ..entry
+                })
+                .await?;
+        }
+        crash_point!("tool.after");
+        answer
+    }
+
+    async fn say(&self, text: &str) {
+        let live = Live {
+            run: self.guest.run.clone(),
+            effect: self.guest.effect.clone(),
+            text: self.redact(text),
+        };
+        // Nobody may be watching; that is no fault.
+        let _watchers = self.engine.live.send(live);
+    }
+}
+
+/// A structured result of an agent.
+#[derive(Debug)]
+enum Submission {
+    Plan(PlanDraft),
+    Review(ReviewDraft),
+    TestReport(TestReportDraft),
+}
+
+impl Submission {
+    fn render(&self) -> Result<String, InvalidSubmission> {
+        match self {
+            Self::Plan(draft) => draft.render(),
+            Self::Review(draft) => draft.render(),
+            Self::TestReport(draft) => draft.render(),
+        }
+    }
+
+    fn kind(&self) -> ArtifactKind {
+        match self {
+            Self::Plan(_) => ArtifactKind::Plan,
+            Self::Review(_) => ArtifactKind::Review,
+            Self::TestReport(_) => ArtifactKind::TestReport,
+        }
+    }
+
+    fn outcome(self, artifact: Artifact) -> Outcome {
+        match self {
+            Self::Plan(draft) => Outcome::Planned {
+                plan: Plan {
+                    artifact,
+                    summary: draft.summary,
+                    files: draft.files,
+                },
+            },
+            Self::Review(draft) => Outcome::Reviewed {
+                review: Review {
+                    verdict: draft.verdict,
+                    artifact,
+                },
+            },
+            Self::TestReport(draft) => Outcome::Interpreted {
+                report: TestReport {
+                    claims_passed: draft.passed,
+                    artifact,
+                },
+            },
+        }
+    }
+}
+
+fn shown(seen: CommandResult, ending: &str) -> Vec<u8> {
+    let mut output = seen.output;
+    if seen.truncated {
+        output.extend_from_slice("\n[more output was dropped]".as_bytes());
+    }
+    output.extend_from_slice(format!("\n[{ending}]\n").as_bytes());
+    output
+}
+
+fn verdict_on_comment(events: &[Event], id: &str) -> ToolAnswer {
+    let denied = events.iter().find_map(|event| {
+        if let Event::CommentDenied { reason, .. } = event {
+            Some(reason.clone())
+        } else {
+            None
+        }
+    });
+    if let Some(reason) = denied {
+        return ToolAnswer::Refused {
+            reason: format!("denied: {reason}"),
+        };
+    }
+    let deferred = events
+        .iter()
+        .any(|event| matches!(event, Event::MessageDeferred { .. }));
+    let verdict = if deferred { "deferred" } else { "accepted" };
+    ToolAnswer::Done {
+        output: format!("{verdict} {id}").into_bytes(),
+    }
+}

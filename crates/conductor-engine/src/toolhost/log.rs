@@ -1,0 +1,186 @@
+//! Writes the tool log of one invocation: hash-chained, in order, by one writer (TOOL-4).
+//!
+//! Calls are kept in groups at most 50 ms after they were made; those that must be durable before they act wait for
+//! their group. This module does not know what a call did.
+
+use std::time::Duration;
+
+use conductor_domain::digest::Digest;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::invocation::ToolLogHead;
+use conductor_port::blobs::ToolCall;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use crate::chain;
+use crate::engine::Engine;
+
+/// How long a call may wait for others to be kept with it.
+const GROUP: Duration = Duration::from_millis(40);
+/// How many calls may wait to be kept.
+const QUEUE: usize = 256;
+
+/// One call, before it has its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) tool: &'static str,
+    pub(crate) target: String,
+    pub(crate) payload_hash: String,
+    pub(crate) decision: &'static str,
+    pub(crate) reason: String,
+    pub(crate) result: String,
+}
+
+/// Takes calls in; when it is dropped, the writer keeps the rest and ends.
+#[derive(Debug)]
+pub(crate) struct Log(mpsc::Sender<Wish>);
+
+#[derive(Debug)]
+struct Wish {
+    entry: Entry,
+    /// Answered with the call's number when it is durable.
+    durable: Option<oneshot::Sender<u64>>,
+}
+
+impl Log {
+    /// Adds a call; it is durable soon.
+    pub(crate) async fn add(&self, entry: Entry) -> Result<(), Fault> {
+        self.0
+            .send(Wish { entry, durable: None })
+            .await
+            .map_err(|_gone| writer_is_gone())
+    }
+
+    /// Adds a call and waits until it is durable; returns its number.
+    pub(crate) async fn add_durably(&self, entry: Entry) -> Result<u64, Fault> {
+        let (durable, kept) = oneshot::channel();
+        self.0
+            .send(Wish {
+                entry,
+                durable: Some(durable),
+            })
+            .await
+            .map_err(|_gone| writer_is_gone())?;
+        kept.await.map_err(|_gone| writer_is_gone())
+    }
+}
+
+fn writer_is_gone() -> Fault {
+    Fault::transient("cannot log a tool call: the log could not be written")
+}
+
+/// Keeps the calls; whoever opened the log runs it beside the agent.
+#[derive(Debug)]
+pub(crate) struct LogWriter<'a> {
+    engine: &'a Engine,
+    invocation: EffectId,
+    run: RunId,
+    wishes: mpsc::Receiver<Wish>,
+    n: u64,
+    head: String,
+}
+
+/// Opens the log of an invocation, after what an earlier try of it left there.
+pub(crate) async fn open<'a>(
+    engine: &'a Engine,
+    invocation: &EffectId,
+    run: &RunId,
+) -> Result<(Log, LogWriter<'a>), Fault> {
+    let kept = engine.ports.tool_log.read(invocation).await?;
+    let (n, head) = match kept.last() {
+        Some(call) => (call.n, call.hash.clone()),
+        None => (0, chain::tool_genesis(invocation)),
+    };
+    let (wish, wishes) = mpsc::channel(QUEUE);
+    let writer = LogWriter {
+        engine,
+        invocation: invocation.clone(),
+        run: run.clone(),
+        wishes,
+        n,
+        head,
+    };
+    Ok((Log(wish), writer))
+}
+
+/// Reads length and head of a log as it is kept; what recovery anchors after a crash.
+pub(crate) async fn head_of(engine: &Engine, invocation: &EffectId) -> Result<ToolLogHead, Fault> {
+    let kept = engine.ports.tool_log.read(invocation).await?;
+    match kept.last() {
+        Some(call) => head(call.n, &call.hash),
+        None => head(0, ""),
+    }
+}
+
+fn head(calls: u64, hash: &str) -> Result<ToolLogHead, Fault> {
+    if calls == 0 {
+        return Ok(ToolLogHead {
+            calls: 0,
+            head: Digest::of(b""),
+        });
+    }
+    let head = Digest::parse(hash)
+        .map_err(|error| Fault::permanent(format!("the tool log does not end in a hash: {error}")))?;
+    Ok(ToolLogHead { calls, head })
+}
+
+impl LogWriter<'_> {
+    /// Keeps calls until the log is dropped; returns where the log ends.
+    pub(crate) async fn write(mut self) -> Result<ToolLogHead, Fault> {
+        while let Some(first) = self.wishes.recv().await {
+            let group = self.gather(first).await;
+            self.keep(group).await?;
+        }
+        head(self.n, &self.head)
+    }
+
+    /// Waits a little for more calls to keep at once, unless someone waits for one of them.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "measures a wait; no decision depends on it"
+    )]
+    async fn gather(&mut self, first: Wish) -> Vec<Wish> {
+        let until = Instant::now() + GROUP;
+        let mut group = vec![first];
+        while group.last().is_some_and(|wish| wish.durable.is_none()) && group.len() < QUEUE {
+            match timeout_at(until, self.wishes.recv()).await {
+                Ok(Some(wish)) => group.push(wish),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        group
+    }
+
+    async fn keep(&mut self, group: Vec<Wish>) -> Result<(), Fault> {
+        let at = self.engine.ports.clock.now();
+        let mut calls = Vec::with_capacity(group.len());
+        let mut waiting = vec![];
+        for Wish { entry, durable } in group {
+            self.n += 1;
+            let mut call = ToolCall {
+                invocation: self.invocation.clone(),
+                run: self.run.clone(),
+                n: self.n,
+                tool: entry.tool.to_owned(),
+                target: entry.target,
+                payload_hash: entry.payload_hash,
+                decision: entry.decision.to_owned(),
+                reason: entry.reason,
+                result: entry.result,
+                at,
+                hash: String::new(),
+            };
+            call.hash = chain::link_tool(&self.head, &call);
+            self.head.clone_from(&call.hash);
+            calls.push(call);
+            waiting.extend(durable.map(|durable| (durable, self.n)));
+        }
+        self.engine.ports.tool_log.append(&calls).await?;
+        for (durable, n) in waiting {
+            // Whoever waited may have been dropped meanwhile.
+            let _listener = durable.send(n);
+        }
+        Ok(())
+    }
+}
