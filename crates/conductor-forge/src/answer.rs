@@ -2,6 +2,11 @@
 //!
 //! It does not know which operation is answered.
 
+#![allow(
+    clippy::unnecessary_wraps,
+    reason = "a handler ends with one of these, and handlers can refuse"
+)]
+
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderName, LINK, LOCATION, RETRY_AFTER};
 use axum::http::{HeaderValue, Response, StatusCode};

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::chance;
 use crate::moment::Moment;
 use crate::refusal::Refusal;
 use crate::site::Site;
@@ -199,20 +200,19 @@ fn by_token(site: &Site, text: &str) -> Result<Caller, Refusal> {
 
 /// Mints a token, keeps its fingerprint, and hands its text out this once.
 pub(crate) fn mint(site: &Site, holder: Holder) -> Result<(String, Moment), Refusal> {
-    let random = || uuid::Uuid::new_v4().simple().to_string();
     let text = match &holder {
         Holder::Installation { .. } if site.stateless_tokens => {
             let app = site.look(|state| state.app.id);
             format!(
                 "ghs_{app}_{}.{}{}.{}",
-                random(),
-                random().repeat(8),
-                random().repeat(6),
-                random()
+                chance::digits(),
+                chance::digits().repeat(8),
+                chance::digits().repeat(6),
+                chance::digits()
             )
         }
-        Holder::Installation { .. } => format!("ghs_{}{}", random(), &random()[..4]),
-        Holder::Person { .. } => format!("ghp_{}{}", random(), &random()[..4]),
+        Holder::Installation { .. } => format!("ghs_{}{}", chance::digits(), &chance::digits()[..4]),
+        Holder::Person { .. } => format!("ghp_{}{}", chance::digits(), &chance::digits()[..4]),
     };
     let refusals_left = match &holder {
         Holder::Installation { .. } => site.faults.fresh_token_refusals(),

@@ -48,31 +48,27 @@ async fn advertise(
     Query(wanted): Query<Wanted>,
     request: Request,
 ) -> Response<Body> {
-    let (service, level) = match wanted.service.as_deref() {
-        Some("git-upload-pack") => ("git-upload-pack", Level::Read),
-        Some("git-receive-pack") => ("git-receive-pack", Level::Write),
-        Some(_) | None => {
-            return Refusal::Forbidden("Please upgrade your git client.".into()).into_response();
-        }
+    let (query, level) = match wanted.service.as_deref() {
+        Some("git-upload-pack") => ("service=git-upload-pack", Level::Read),
+        Some("git-receive-pack") => ("service=git-receive-pack", Level::Write),
+        Some(_) | None => return refused(Refusal::Forbidden("Please upgrade your git client.".into())),
     };
-    let (repo, login) = match admit(&site, request.headers(), &owner, &name, level) {
-        Ok(admitted) => admitted,
-        Err(response) => return response,
+    let advertised = async {
+        let (repo, login) = admit(&site, request.headers(), &owner, &name, level)?;
+        streamed(
+            &site,
+            Cgi {
+                repo,
+                login,
+                path: "info/refs",
+                query,
+                method: "GET",
+            },
+            request,
+        )
+        .await
     };
-    let query = format!("service={service}");
-    streamed(
-        &site,
-        Cgi {
-            repo,
-            login,
-            path: "info/refs",
-            query: &query,
-            method: "GET",
-        },
-        request,
-    )
-    .await
-    .unwrap_or_else(IntoResponse::into_response)
+    advertised.await.unwrap_or_else(refused)
 }
 
 async fn upload_pack(
@@ -80,23 +76,22 @@ async fn upload_pack(
     Path((owner, name)): RepoPath,
     request: Request,
 ) -> Response<Body> {
-    let (repo, login) = match admit(&site, request.headers(), &owner, &name, Level::Read) {
-        Ok(admitted) => admitted,
-        Err(response) => return response,
+    let uploaded = async {
+        let (repo, login) = admit(&site, request.headers(), &owner, &name, Level::Read)?;
+        streamed(
+            &site,
+            Cgi {
+                repo,
+                login,
+                path: "git-upload-pack",
+                query: "",
+                method: "POST",
+            },
+            request,
+        )
+        .await
     };
-    streamed(
-        &site,
-        Cgi {
-            repo,
-            login,
-            path: "git-upload-pack",
-            query: "",
-            method: "POST",
-        },
-        request,
-    )
-    .await
-    .unwrap_or_else(IntoResponse::into_response)
+    uploaded.await.unwrap_or_else(refused)
 }
 
 async fn receive_pack(
@@ -104,48 +99,40 @@ async fn receive_pack(
     Path((owner, name)): RepoPath,
     request: Request,
 ) -> Response<Body> {
-    let (repo, login) = match admit(&site, request.headers(), &owner, &name, Level::Write) {
-        Ok(admitted) => admitted,
-        Err(response) => return response,
+    let pushed = async {
+        let (repo, login) = admit(&site, request.headers(), &owner, &name, Level::Write)?;
+        received(&site, repo, login, request).await
     };
-    received(&site, repo, login, request)
-        .await
-        .unwrap_or_else(IntoResponse::into_response)
+    pushed.await.unwrap_or_else(refused)
 }
 
-/// Lets a caller in, or says so the way git understands.
 fn admit(
     site: &Site,
     headers: &HeaderMap,
     owner: &str,
     name: &str,
     level: Level,
-) -> Result<(u64, String), Response<Body>> {
+) -> Result<(u64, String), Refusal> {
     let authorization = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let caller = match auth::identify(site, authorization) {
-        Ok(Caller::Nobody) => return Err(challenge()),
-        Ok(caller) => caller,
-        Err(refusal) if refusal.status() == 401 => return Err(challenge()),
-        Err(refusal) => return Err(refusal.into_response()),
-    };
+    let caller = auth::identify(site, authorization)?;
+    if caller == Caller::Nobody {
+        return Err(Refusal::Unauthorized("Requires authentication".into()));
+    }
     let name = name.strip_suffix(".git").unwrap_or(name);
-    let missing = || Refusal::NotFound("Repository not found.".into()).into_response();
+    let missing = || Refusal::NotFound("Repository not found.".into());
     let repo = site
         .look(|state| state.repo_named(owner, name).cloned())
         .ok_or_else(missing)?;
-    caller
-        .may(&repo, Scope::Contents, level)
-        .map_err(|refusal| match refusal.status() {
-            404 => missing(),
-            _ => refusal.into_response(),
-        })?;
+    caller.may(&repo, Scope::Contents, level)?;
     Ok((repo.id, site.look(|state| caller.login(state))))
 }
 
-fn challenge() -> Response<Body> {
-    let mut response = Response::new(Body::from("Repository not found.\n"));
-    *response.status_mut() = StatusCode::UNAUTHORIZED;
-    set(&mut response, WWW_AUTHENTICATE, "Basic realm=\"GitHub\"");
+/// git asks for credentials only when it is challenged.
+fn refused(refusal: Refusal) -> Response<Body> {
+    let mut response = refusal.into_response();
+    if response.status() == StatusCode::UNAUTHORIZED {
+        set(&mut response, WWW_AUTHENTICATE, "Basic realm=\"GitHub\"");
+    }
     response
 }
 

@@ -226,7 +226,7 @@ impl Forge {
         let _ = fs::remove_dir_all(&dir);
         self.site
             .git
-            .import(from, &dir, &pull::identity(&None, owner))
+            .import(from, &dir, &pull::identity(None, owner))
             .await?;
         let default_branch = self.site.git.default_branch(&dir).await?;
         let heads = self.site.git.heads(&dir).await?;
@@ -290,11 +290,19 @@ impl Forge {
         })?;
         let hooks = self.site.repo_dir(id).join("hooks");
         fs::create_dir_all(&hooks).map_err(broken)?;
-        let list: String = protected
+        let list: Vec<String> = protected
             .iter()
-            .map(|branch| format!("refs/heads/{branch}\n"))
+            .map(|branch| format!("refs/heads/{branch}"))
             .collect();
-        fs::write(hooks.join("protected"), list).map_err(broken)?;
+        fs::write(
+            hooks.join("protected"),
+            list.join(
+                "
+",
+            ) + "
+",
+        )
+        .map_err(broken)?;
         fs::write(hooks.join("update"), PROTECTION_HOOK).map_err(broken)?;
         fs::set_permissions(hooks.join("update"), fs::Permissions::from_mode(0o755)).map_err(broken)
     }

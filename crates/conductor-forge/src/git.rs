@@ -45,6 +45,10 @@ struct Output {
 }
 
 impl Git {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "git is found by the search path, and by nothing else"
+    )]
     pub(crate) fn new() -> Self {
         Self {
             path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
@@ -52,6 +56,7 @@ impl Git {
     }
 
     /// A git command with nothing inherited but the search path.
+    #[allow(clippy::disallowed_methods, reason = "the one home of git in this crate")]
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new("git");
         command

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,9 @@ use serde_json::Value;
 use sha2::Sha256;
 use tokio::sync::{mpsc, watch};
 
+use crate::chance;
 use crate::change::Event;
-use crate::moment::Moment;
+use crate::moment::{Moment, Stopwatch};
 use crate::refusal::Refusal;
 use crate::site::{Site, write_whole};
 use crate::state::State;
@@ -102,7 +103,7 @@ impl Hooks {
             .unwrap_or_default();
         self.record(Delivery {
             id: 0,
-            guid: uuid::Uuid::new_v4().to_string(),
+            guid: chance::guid(),
             event: event.name.to_owned(),
             action: event.action.map(str::to_owned),
             delivered_at: now,
@@ -202,7 +203,7 @@ pub(crate) async fn send_all(site: Arc<Site>, mut queue: mpsc::Receiver<u64>) {
         let Some(delivery) = site.hooks.get(id) else {
             continue;
         };
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let (status, code) = send(&site, &client, &delivery).await;
         site.hooks.finish(id, &status, code, started.elapsed());
     }

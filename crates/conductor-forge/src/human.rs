@@ -6,12 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::act::issue::{self, IssueEdit};
-use crate::act::pull;
+use crate::act::pull::{self, Remark};
 use crate::act::push;
 use crate::auth::Caller;
 use crate::refusal::Refusal;
 use crate::site::Site;
-use crate::state::{Comment, Level, Review, Scope, Standing, Verdict};
+use crate::state::{Comment, Level, Review, ReviewComment, Scope, Standing, Verdict};
 
 pub use crate::act::pull::MergeMethod;
 pub use crate::git::Edit;
@@ -112,6 +112,28 @@ impl Human {
         self.review(repo, number, Verdict::ChangesRequested, body)
     }
 
+    /// Adds a remark on a line to a review.
+    pub fn remark(
+        &self,
+        repo: &str,
+        review: &Review,
+        path: &str,
+        line: u64,
+        body: &str,
+    ) -> Result<ReviewComment, Refusal> {
+        let repo = self.may(repo, Scope::PullRequests, Level::Write)?;
+        let remark = Remark {
+            review: Some(review.id),
+            body: body.to_owned(),
+            path: path.to_owned(),
+            commit_sha: review.commit_sha.clone(),
+            line: Some(line),
+            in_reply_to: None,
+        };
+        self.site
+            .change(|change| pull::remark(change, repo, review.pull, &self.login, remark))
+    }
+
     /// Merges a pull request and returns the commit that the base now points to.
     pub async fn merge(&self, repo: &str, number: u64, method: MergeMethod) -> Result<String, Refusal> {
         let repo = self.may(repo, Scope::Contents, Level::Write)?;
@@ -127,10 +149,8 @@ impl Human {
         message: &str,
     ) -> Result<String, Refusal> {
         let repo = self.may(repo, Scope::Contents, Level::Write)?;
-        let identity = pull::identity(
-            &self.site.look(|state| state.users.get(&self.login).cloned()),
-            &self.login,
-        );
+        let user = self.site.look(|state| state.users.get(&self.login).cloned());
+        let identity = pull::identity(user.as_ref(), &self.login);
         let dir = self.site.repo_dir(repo);
         let commit = self
             .site

@@ -8,6 +8,7 @@
 //! It knows HTTP and git, and nothing of Conductor.
 
 mod moment;
+mod chance;
 pub mod state;
 mod refusal;
 mod change;

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -74,11 +75,33 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one home of the clock in this crate"
+    )]
     pub(crate) fn now(&self) -> Moment {
         Moment(Timestamp::now().as_second()).plus_seconds(self.offset_seconds.load(Ordering::Relaxed))
     }
 
     pub(crate) fn shift(&self, seconds: i64) {
         self.offset_seconds.store(seconds, Ordering::Relaxed);
+    }
+}
+
+/// Measures how long something took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one home of measuring in this crate"
+    )]
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn elapsed(self) -> Duration {
+        self.0.elapsed()
     }
 }

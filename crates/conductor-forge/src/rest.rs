@@ -10,13 +10,14 @@ mod pull;
 mod repo;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, OriginalUri, Query, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HOST, HeaderName, IF_NONE_MATCH, LOCATION, USER_AGENT,
+    AUTHORIZATION, CONTENT_TYPE, ETAG, HOST, HeaderName, IF_NONE_MATCH, LOCATION, USER_AGENT,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Response, StatusCode};
@@ -28,6 +29,7 @@ use sha2::{Digest, Sha256};
 
 use crate::answer::{self, set};
 use crate::auth::{self, Caller, Window};
+use crate::chance;
 use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::state::{Level, Repo, Scope};
@@ -79,6 +81,10 @@ pub(crate) fn router(site: &Arc<Site>) -> Router<Arc<Site>> {
         .route(
             &at("/pulls/{number}/reviews"),
             get(pull::reviews).post(pull::review),
+        )
+        .route(
+            &at("/pulls/{number}/reviews/{review}/comments"),
+            get(pull::remarks_of_review),
         )
         .route(
             &at("/pulls/{number}/comments"),
@@ -176,7 +182,7 @@ fn encode(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded
@@ -237,7 +243,7 @@ async fn guard(State(site): State<Arc<Site>>, mut request: Request, next: Next) 
         is_free,
     } = match admit(&site, &request) {
         Ok(admitted) => admitted,
-        Err(response) => return finish(&site, response),
+        Err(response) => return finish(*response),
     };
     let budget = caller.budget();
     let is_get = request.method() == Method::GET;
@@ -262,26 +268,28 @@ async fn guard(State(site): State<Arc<Site>>, mut request: Request, next: Next) 
         let absolute = format!("{}{relative}", root.api);
         set(&mut response, LOCATION, &absolute);
     }
-    finish(&site, response)
+    finish(response)
 }
 
-fn admit(site: &Site, request: &Request) -> Result<Admitted, Response<Body>> {
+fn admit(site: &Site, request: &Request) -> Result<Admitted, Box<Response<Body>>> {
+    let refused = |refusal: Refusal| Err(Box::new(refusal.into_response()));
     let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     if text(USER_AGENT).is_none_or(str::is_empty) {
         let message = "Request forbidden by administrative rules. Please make sure your request has a \
                        User-Agent header.";
-        return Err(Refusal::Forbidden(message.into()).into_response());
+        return refused(Refusal::Forbidden(message.into()));
     }
     if let Some(version) = text(HeaderName::from_static("x-github-api-version"))
         && version != API_VERSION
     {
-        return Err(Refusal::BadRequest(format!("Not a supported version: {version}")).into_response());
+        return refused(Refusal::BadRequest(format!("Not a supported version: {version}")));
     }
-    let caller = auth::identify(site, text(AUTHORIZATION)).map_err(IntoResponse::into_response)?;
+    let caller =
+        auth::identify(site, text(AUTHORIZATION)).map_err(|refusal| Box::new(refusal.into_response()))?;
     let window = site.rates.window(&caller.budget(), site.clock.now());
     let is_free = request.uri().path().ends_with("/rate_limit");
     if window.remaining() == 0 && !is_free {
-        return Err(answer::primary_limit(&caller.budget(), &window));
+        return Err(Box::new(answer::primary_limit(&caller.budget(), &window)));
     }
     let path = request
         .extensions()
@@ -297,8 +305,7 @@ fn admit(site: &Site, request: &Request) -> Result<Admitted, Response<Body>> {
     })
 }
 
-fn finish(site: &Site, mut response: Response<Body>) -> Response<Body> {
-    set(&mut response, DATE, &site.clock.now().http_date());
+fn finish(mut response: Response<Body>) -> Response<Body> {
     set(
         &mut response,
         HeaderName::from_static("x-github-api-version-selected"),
@@ -309,7 +316,7 @@ fn finish(site: &Site, mut response: Response<Body>) -> Response<Body> {
         HeaderName::from_static("x-github-media-type"),
         "github.v3; format=json",
     );
-    let id = uuid::Uuid::new_v4().simple().to_string();
+    let id = chance::digits();
     set(&mut response, HeaderName::from_static("x-github-request-id"), &id);
     set(
         &mut response,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::{HOST, LOCATION};
+use axum::http::header::{DATE, HOST, LOCATION};
+use axum::http::uri::Authority;
 use axum::http::{Request, Response, StatusCode, Uri};
 use axum::response::IntoResponse;
 use hyper::body::Incoming;
@@ -98,7 +99,7 @@ async fn respond(
         Some(_) => Ok(Response::new(Body::empty())),
     };
     let now = site.clock.now();
-    match fault {
+    let answered = match fault {
         None => done,
         Some(Fault::Drop(_)) => Err(Dropped),
         Some(Fault::Hang(_)) => std::future::pending().await,
@@ -117,7 +118,11 @@ async fn respond(
             set(&mut response, LOCATION, &location);
             Ok(response)
         }
-    }
+    };
+    answered.map(|mut response| {
+        set(&mut response, DATE, &now.http_date());
+        response
+    })
 }
 
 /// Handles a request in a task of its own, so that it ends whether or not anyone waits for the answer.
@@ -141,7 +146,7 @@ async fn handle(
 /// A page of another origin could point its own name at loopback; only loopback names are answered.
 fn is_local(request: &Request<Incoming>) -> bool {
     let header = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-    let Some(authority) = request.uri().authority().map(|it| it.as_str()).or(header) else {
+    let Some(authority) = request.uri().authority().map(Authority::as_str).or(header) else {
         return true;
     };
     let host = authority.rsplit_once(':').map_or(authority, |(host, port)| {

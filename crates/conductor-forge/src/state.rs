@@ -277,6 +277,8 @@ pub struct Review {
 pub struct ReviewComment {
     pub id: u64,
     pub pull: u64,
+    /// The review that it is part of; remarks can also stand alone.
+    pub review: Option<u64>,
     pub author: String,
     pub body: String,
     pub path: String,

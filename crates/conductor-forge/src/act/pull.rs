@@ -43,8 +43,8 @@ pub(crate) async fn open(site: &Site, repo: u64, author: &str, proposal: Proposa
     let base_sha = heads
         .get(&proposal.base)
         .ok_or_else(|| Refusal::invalid("PullRequest", "base", "no such branch"))?;
-    let size = site.git.size(&dir, base_sha, head_sha).await?;
-    if size.commits == 0 {
+    let extent = site.git.size(&dir, base_sha, head_sha).await?;
+    if extent.commits == 0 {
         let message = format!("No commits between {} and {head}", proposal.base);
         return Err(Refusal::custom("PullRequest", "head", message));
     }
@@ -70,7 +70,7 @@ pub(crate) async fn open(site: &Site, repo: u64, author: &str, proposal: Proposa
             head_sha: head_sha.clone(),
             base_branch: proposal.base.clone(),
             base_sha: base_sha.clone(),
-            size,
+            size: extent,
             merge: None,
         };
         let record = change.repo_mut(repo)?;
@@ -147,7 +147,7 @@ pub(crate) async fn merge(
     let Merged::Tree(tree) = site.git.merge_tree(&dir, &base, &pull.head_sha).await? else {
         return Err(Refusal::NotMergeable("Pull Request is not mergeable".into()));
     };
-    let identity = identity(&site.look(|state| state.users.get(by).cloned()), by);
+    let identity = identity(site.look(|state| state.users.get(by).cloned()).as_ref(), by);
     let (message, parents) = match method {
         MergeMethod::Merge => (
             format!(
@@ -287,6 +287,7 @@ pub(crate) fn review(
 /// A remark on a line of a pull request.
 #[derive(Debug)]
 pub(crate) struct Remark {
+    pub(crate) review: Option<u64>,
     pub(crate) body: String,
     pub(crate) path: String,
     pub(crate) commit_sha: String,
@@ -306,6 +307,7 @@ pub(crate) fn remark(
     let comment = ReviewComment {
         id: change.state.mint_id(),
         pull: number,
+        review: remark.review,
         author: author.to_owned(),
         body: remark.body,
         path: remark.path,
@@ -321,8 +323,8 @@ pub(crate) fn remark(
     Ok(comment)
 }
 
-pub(crate) fn identity(user: &Option<User>, login: &str) -> Identity {
-    let id = user.as_ref().map_or(0, |user| user.id);
+pub(crate) fn identity(user: Option<&User>, login: &str) -> Identity {
+    let id = user.map_or(0, |user| user.id);
     Identity {
         name: login.to_owned(),
         email: format!("{id}+{login}@users.noreply.github.com"),

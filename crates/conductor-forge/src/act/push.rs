@@ -128,9 +128,9 @@ async fn fate(
     if *head == pull.head_sha {
         return Ok(Fate::Unchanged);
     }
-    let size = site.git.size(&dir, base.unwrap_or(&pull.base_sha), head).await?;
+    let extent = site.git.size(&dir, base.unwrap_or(&pull.base_sha), head).await?;
     Ok(Fate::HeadMoved {
         sha: head.clone(),
-        size,
+        size: extent,
     })
 }

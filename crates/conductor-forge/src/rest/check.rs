@@ -111,7 +111,7 @@ pub(crate) async fn runs_of_commit(call: Call, Path((owner, name, commit)): Comm
             .map(|run| view.check_run(&repo, run))
             .filter(|run| {
                 call.query("app_id")
-                    .is_none_or(|id| run["app"]["id"].to_string() == id)
+                    .is_none_or(|id| id.parse().is_ok_and(|id: u64| run["app"]["id"] == id))
             })
             .filter(|run| call.query("status").is_none_or(|status| run["status"] == status))
             .collect()

@@ -204,6 +204,28 @@ pub(crate) async fn remarks(call: Call, Path((owner, name, number)): NumberPath)
     answer::page(&call, items, answer::bare_list)
 }
 
+pub(crate) async fn remarks_of_review(
+    call: Call,
+    Path((owner, name, number, review)): Path<(String, String, u64, u64)>,
+) -> Answer {
+    let repo = call.repo(&owner, &name, Scope::PullRequests, Level::Read)?;
+    repo.reviews
+        .get(&review)
+        .filter(|it| it.pull == number)
+        .ok_or_else(Refusal::not_found)?;
+    let items: Vec<Value> = call.site.look(|state| {
+        let view = View::new(state, &call.root);
+        let of_review = repo
+            .review_comments
+            .values()
+            .filter(|comment| comment.review == Some(review));
+        of_review
+            .map(|comment| view.review_comment(&repo, comment))
+            .collect()
+    });
+    answer::page(&call, items, answer::bare_list)
+}
+
 #[derive(Deserialize)]
 struct RemarkWish {
     body: Option<String>,
@@ -223,6 +245,7 @@ pub(crate) async fn remark(call: Call, Path((owner, name, number)): NumberPath, 
         .commit_id
         .or_else(|| parent.map(|parent| parent.commit_sha.clone()));
     let remark = Remark {
+        review: None,
         body: wish.body.ok_or_else(|| missing("body"))?,
         path: path.ok_or_else(|| missing("path"))?,
         commit_sha: commit.ok_or_else(|| missing("commit_id"))?,

@@ -31,7 +31,7 @@ impl View<'_> {
             "title": issue.title,
             "body": issue.body,
             "user": self.user(&issue.author),
-            "labels": self.labels(&api, &issue.labels),
+            "labels": Self::labels(&api, &issue.labels),
             "state": issue.standing,
             "state_reason": match (issue.standing, is_pull) {
                 (Standing::Closed, false) => json!("completed"),
@@ -47,9 +47,9 @@ impl View<'_> {
             "updated_at": issue.updated_at,
             "closed_at": issue.closed_at,
             "closed_by": self.user_or_null(issue.closed_by.as_deref()),
-            "author_association": self.association(repo, &issue.author),
+            "author_association": Self::association(repo, &issue.author),
             "performed_via_github_app": null,
-            "reactions": self.reactions(&format!("{api}/issues/{number}")),
+            "reactions": Self::reactions(&format!("{api}/issues/{number}")),
         });
         if let Some(pull) = repo.pulls.get(&number) {
             shown["draft"] = json!(pull.draft);
@@ -83,9 +83,9 @@ impl View<'_> {
             "body": comment.body,
             "created_at": comment.created_at,
             "updated_at": comment.updated_at,
-            "author_association": self.association(repo, &comment.author),
+            "author_association": Self::association(repo, &comment.author),
             "performed_via_github_app": if by_app { self.app() } else { Value::Null },
-            "reactions": self.reactions(&url),
+            "reactions": Self::reactions(&url),
         })
     }
 
@@ -98,7 +98,7 @@ impl View<'_> {
         )
     }
 
-    pub(super) fn labels(&self, api: &str, labels: &[String]) -> Value {
+    pub(super) fn labels(api: &str, labels: &[String]) -> Value {
         labels
             .iter()
             .zip(1_u64..)
@@ -116,7 +116,7 @@ impl View<'_> {
             .collect()
     }
 
-    pub(super) fn association(&self, repo: &Repo, login: &str) -> &'static str {
+    pub(super) fn association(repo: &Repo, login: &str) -> &'static str {
         if login.eq_ignore_ascii_case(&repo.owner) {
             "OWNER"
         } else if repo.roles.contains_key(login) {
@@ -126,7 +126,7 @@ impl View<'_> {
         }
     }
 
-    fn reactions(&self, url: &str) -> Value {
+    fn reactions(url: &str) -> Value {
         json!({
             "url": format!("{url}/reactions"),
             "total_count": 0, "+1": 0, "-1": 0, "laugh": 0, "hooray": 0, "confused": 0, "heart": 0,

@@ -53,7 +53,7 @@ impl View<'_> {
             "body": issue.body,
             "user": self.user(&issue.author),
             "draft": pull.draft,
-            "labels": self.labels(&api, &issue.labels),
+            "labels": Self::labels(&api, &issue.labels),
             "milestone": null,
             "assignee": null,
             "assignees": [],
@@ -66,7 +66,7 @@ impl View<'_> {
             "merge_commit_sha": pull.merge.as_ref().map(|merge| &merge.commit_sha),
             "head": self.side(repo, &pull.head_branch, &pull.head_sha),
             "base": self.side(repo, &pull.base_branch, &pull.base_sha),
-            "author_association": self.association(repo, &issue.author),
+            "author_association": Self::association(repo, &issue.author),
             "auto_merge": null,
             "_links": links,
         })
@@ -121,7 +121,7 @@ impl View<'_> {
             },
             "submitted_at": review.submitted_at,
             "commit_id": review.commit_sha,
-            "author_association": self.association(repo, &review.author),
+            "author_association": Self::association(repo, &review.author),
         })
     }
 
@@ -135,7 +135,7 @@ impl View<'_> {
             "url": url,
             "html_url": page,
             "pull_request_url": format!("{api}/pulls/{number}"),
-            "pull_request_review_id": null,
+            "pull_request_review_id": comment.review,
             "diff_hunk": "",
             "path": comment.path,
             "position": comment.line,
@@ -149,7 +149,7 @@ impl View<'_> {
             "body": comment.body,
             "created_at": comment.created_at,
             "updated_at": comment.created_at,
-            "author_association": self.association(repo, &comment.author),
+            "author_association": Self::association(repo, &comment.author),
             "_links": {
                 "self": { "href": url },
                 "html": { "href": page },

@@ -1,0 +1,179 @@
+//! Reads issues, and posts comments that are found again by their hidden marker.
+//!
+//! It does not know what the comments say.
+
+use conductor_domain::fault::Fault;
+use conductor_domain::forge::IssueProblem;
+use conductor_port::forge::Issue;
+use reqwest::header::LINK;
+use reqwest::{Method, StatusCode, Url};
+use serde_json::json;
+
+use crate::classify::Reply;
+use crate::client::{Call, Client};
+use crate::credential::{Grant, Place};
+use crate::model;
+
+impl Client {
+    pub(crate) async fn read_issue(
+        &self,
+        place: &Place,
+        number: u64,
+    ) -> Result<Result<Issue, IssueProblem>, Fault> {
+        let attempt = format!("read {place}#{number}");
+        let id = number.to_string();
+        let call = self.call(&attempt, Method::GET, place, &["issues", &id], &[]);
+        let reply = self.ask(place, Grant::ReadIssues, call).await?;
+        match reply.status {
+            StatusCode::GONE => return Ok(Err(IssueProblem::Deleted)),
+            StatusCode::NOT_FOUND => return Ok(Err(IssueProblem::NotFound)),
+            StatusCode::MOVED_PERMANENTLY => return Ok(Err(IssueProblem::Moved)),
+            _ => {}
+        }
+        let found: model::Issue = self.parse(&attempt, &reply)?;
+        if found.pull_request.is_some_and(|it| !it.is_null()) {
+            return Ok(Err(IssueProblem::IsPullRequest));
+        }
+        Ok(Ok(Issue {
+            title: found.title,
+            body: found.body.unwrap_or_default(),
+            open: found.state == "open",
+            author: found.user.map_or_else(|| "ghost".to_owned(), |user| user.login),
+        }))
+    }
+
+    /// Posts a comment and returns its page. If repeated: the one with the marker is the answer.
+    pub(crate) async fn post_comment(
+        &self,
+        place: &Place,
+        grant: Grant,
+        number: u64,
+        body: &str,
+        marker: &str,
+        repeated: bool,
+    ) -> Result<String, Fault> {
+        if marker.is_empty() || !body.contains(marker) {
+            return Err(Fault::permanent(format!(
+                "did not comment on {place}#{number}: the text lacks the marker that would find it again"
+            )));
+        }
+        if repeated && let Some(page) = self.find_comment(place, grant, number, marker).await? {
+            return Ok(page);
+        }
+        let attempt = format!("comment on {place}#{number}");
+        let id = number.to_string();
+        let call = self.call(&attempt, Method::POST, place, &["issues", &id, "comments"], &[]);
+        let posted: model::Comment = self
+            .read(
+                place,
+                grant,
+                Call {
+                    body: Some(json!({ "body": body })),
+                    ..call
+                },
+            )
+            .await?;
+        Ok(posted.html_url)
+    }
+
+    /// Looks for our own comment with a marker among the newest hundred or more. Others may write what they
+    /// like, the marker included: theirs do not count.
+    pub(crate) async fn find_comment(
+        &self,
+        place: &Place,
+        grant: Grant,
+        number: u64,
+        marker: &str,
+    ) -> Result<Option<String>, Fault> {
+        let attempt = format!("look for a comment on {place}#{number}");
+        let id = number.to_string();
+        let path = ["issues", id.as_str(), "comments"];
+        let bot = self.bot_login().await?.to_owned();
+        let first = self.call(&attempt, Method::GET, place, &path, &[("per_page", "100")]);
+        let mut reply = self.ask(place, grant, first).await?;
+        // Comments come oldest first: the newest are on the last page, and the last page may hold few.
+        if let Some(last) = self.link(&reply, "last")? {
+            reply = self.follow(place, grant, &attempt, last).await?;
+        }
+        for pages_left in (0..2).rev() {
+            let comments: Vec<model::Comment> = self.parse(&attempt, &reply)?;
+            let ours = comments.into_iter().find(|comment| {
+                comment.body.as_deref().is_some_and(|body| body.contains(marker))
+                    && (comment
+                        .performed_via_github_app
+                        .as_ref()
+                        .is_some_and(|app| app.id == self.app_id)
+                        || comment.user.as_ref().is_some_and(|user| user.login == bot))
+            });
+            if let Some(comment) = ours {
+                return Ok(Some(comment.html_url));
+            }
+            match self.link(&reply, "prev")? {
+                Some(previous) if pages_left > 0 => {
+                    reply = self.follow(place, grant, &attempt, previous).await?;
+                }
+                Some(_) | None => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads all pages of a list, up to a thousand items.
+    pub(crate) async fn read_all<T: serde::de::DeserializeOwned>(
+        &self,
+        place: &Place,
+        grant: Grant,
+        call: Call<'_>,
+    ) -> Result<Vec<T>, Fault> {
+        const MOST_PAGES: usize = 10;
+        let attempt = call.attempt;
+        let mut reply = self.ask(place, grant, call).await?;
+        let mut items = Vec::new();
+        for _ in 0..MOST_PAGES {
+            items.append(&mut self.parse(attempt, &reply)?);
+            match self.link(&reply, "next")? {
+                Some(next) => reply = self.follow(place, grant, attempt, next).await?,
+                None => return Ok(items),
+            }
+        }
+        Ok(items)
+    }
+
+    async fn follow(&self, place: &Place, grant: Grant, attempt: &str, url: Url) -> Result<Reply, Fault> {
+        self.ask(
+            place,
+            grant,
+            Call {
+                attempt,
+                method: Method::GET,
+                url,
+                body: None,
+            },
+        )
+        .await
+    }
+
+    /// The page that GitHub names with a relation; an address of another site would receive our token.
+    pub(crate) fn link(&self, reply: &Reply, relation: &str) -> Result<Option<Url>, Fault> {
+        let header = reply
+            .headers
+            .get(LINK)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let wanted = format!("rel=\"{relation}\"");
+        let target = header.split(',').find_map(|entry| {
+            let (target, parameters) = entry.split_once(';')?;
+            parameters
+                .split(';')
+                .any(|it| it.trim() == wanted)
+                .then(|| target.trim().trim_matches(['<', '>']))
+        });
+        let Some(target) = target else { return Ok(None) };
+        match target.parse::<Url>() {
+            Ok(url) if self.address.owns(&url) => Ok(Some(url)),
+            Ok(_) | Err(_) => Err(Fault::permanent(
+                "did not read the next page: its address belongs to another site".to_owned(),
+            )),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Opens, reads and closes pull requests; merging is not here and never will be (RUN-14).
+//!
+//! A pull request is found by its branch first, so that a repeat opens none. It does not decide what a
+//! review or a failed check means for a run.
+
+use conductor_domain::fault::Fault;
+use conductor_domain::forge::PullRequestState;
+use conductor_domain::id::{PullRequestNumber, RepoId};
+use conductor_domain::spec::RepoRef;
+use conductor_port::forge::{NewPullRequest, PullRequestReading, ReviewReading};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::client::{Call, Client};
+use crate::credential::{Grant, Place};
+use crate::model;
+use crate::repository::commit_id;
+
+impl Client {
+    /// Opens a pull request and returns number and page. If repeated: the one of the same branch is found.
+    pub(crate) async fn propose(
+        &self,
+        repo: &RepoRef,
+        new: &NewPullRequest,
+    ) -> Result<(PullRequestNumber, String), Fault> {
+        let place = Place::of(repo)?;
+        if let Some(found) = self.find_pull_request(&place, repo, &new.branch).await? {
+            return Ok(found);
+        }
+        let attempt = format!("open a pull request for {} in {place}", new.branch);
+        let call = self.call(&attempt, Method::POST, &place, &["pulls"], &[]);
+        let body = json!({
+            "head": new.branch,
+            "base": repo.base_branch,
+            "title": new.title,
+            "body": new.body,
+            "maintainer_can_modify": false,
+        });
+        let reply = self
+            .ask(
+                &place,
+                Grant::WritePullRequests,
+                Call {
+                    body: Some(body),
+                    ..call
+                },
+            )
+            .await?;
+        if reply.status == StatusCode::UNPROCESSABLE_ENTITY {
+            // Someone may have been faster; GitHub's words for that are not a contract, the list is.
+            if let Some(found) = self.find_pull_request(&place, repo, &new.branch).await? {
+                return Ok(found);
+            }
+        }
+        let opened: model::PullRequest = self.parse(&attempt, &reply)?;
+        Ok((PullRequestNumber(opened.number), opened.html_url))
+    }
+
+    /// The newest pull request of a branch of this repository, open or not.
+    async fn find_pull_request(
+        &self,
+        place: &Place,
+        repo: &RepoRef,
+        branch: &str,
+    ) -> Result<Option<(PullRequestNumber, String)>, Fault> {
+        let attempt = format!("look for the pull request of {branch} in {place}");
+        let head = format!("{}:{branch}", place.owner);
+        let query = [("head", head.as_str()), ("state", "all"), ("per_page", "100")];
+        let call = self.call(&attempt, Method::GET, place, &["pulls"], &query);
+        let listed: Vec<model::PullRequest> = self.read(place, Grant::WritePullRequests, call).await?;
+        // The filter is checked again: GitHub ignores one that it does not understand.
+        let ours = listed.into_iter().filter(|it| {
+            it.head.branch == branch && it.head.repo.as_ref().is_some_and(|head| head.id == repo.id.0)
+        });
+        Ok(ours
+            .max_by_key(|it| it.number)
+            .map(|it| (PullRequestNumber(it.number), it.html_url)))
+    }
+
+    pub(crate) async fn read_pull_request(
+        &self,
+        repo: &RepoRef,
+        number: PullRequestNumber,
+    ) -> Result<PullRequestReading, Fault> {
+        let place = Place::of(repo)?;
+        let attempt = format!("read the pull request {place}#{}", number.0);
+        let id = number.0.to_string();
+        let call = self.call(&attempt, Method::GET, &place, &["pulls", &id], &[]);
+        let found: model::PullRequest = self.read(&place, Grant::ReadPullRequests, call).await?;
+        if found.base.repo.as_ref().is_none_or(|base| base.id != repo.id.0) {
+            return Err(Fault::permanent(format!(
+                "could not {attempt}: it belongs to another repository now"
+            )));
+        }
+        let head = commit_id(&attempt, found.head.sha)?;
+        let state = match (found.merged_at.is_some(), found.state.as_str()) {
+            (true, _) => PullRequestState::Merged {
+                by: found.merged_by.map(|by| by.login),
+            },
+            (false, "open") => PullRequestState::Open,
+            (false, _) => PullRequestState::Closed,
+        };
+        Ok(PullRequestReading {
+            state,
+            head_repo: found.head.repo.map(|head| RepoId(head.id)),
+            base_head: self
+                .read_branch(&place, Grant::ReadPullRequests, &found.base.branch)
+                .await?,
+            changes_requested: self.changes_requested(&place, number).await?,
+            failed_checks: self.failed_checks(&place, &head).await?,
+            head,
+        })
+    }
+
+    /// Closes a pull request. If repeated: it is closed already.
+    pub(crate) async fn withdraw(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<(), Fault> {
+        let place = Place::of(repo)?;
+        let attempt = format!("close the pull request {place}#{}", number.0);
+        let id = number.0.to_string();
+        let call = self.call(&attempt, Method::PATCH, &place, &["pulls", &id], &[]);
+        let body = Some(json!({ "state": "closed" }));
+        let _: model::PullRequest = self
+            .read(&place, Grant::WritePullRequests, Call { body, ..call })
+            .await?;
+        Ok(())
+    }
+
+    /// The newest demand for changes by someone who may write, unless they have approved since (S-53).
+    async fn changes_requested(
+        &self,
+        place: &Place,
+        number: PullRequestNumber,
+    ) -> Result<Option<ReviewReading>, Fault> {
+        let attempt = format!("read the reviews of {place}#{}", number.0);
+        let id = number.0.to_string();
+        let path = ["pulls", id.as_str(), "reviews"];
+        let call = self.call(&attempt, Method::GET, place, &path, &[("per_page", "100")]);
+        let reviews: Vec<model::Review> = self.read_all(place, Grant::ReadPullRequests, call).await?;
+        for review in standing_demands(reviews) {
+            let Some(author) = &review.user else { continue };
+            if self.may_write(place, &author.login).await? {
+                return Ok(Some(ReviewReading {
+                    id: review.id,
+                    by: author.login.clone(),
+                    text: self.review_text(place, number, &review).await?,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn may_write(&self, place: &Place, login: &str) -> Result<bool, Fault> {
+        let attempt = format!("read what {login} may do in {place}");
+        let call = self.call(
+            &attempt,
+            Method::GET,
+            place,
+            &["collaborators", login, "permission"],
+            &[],
+        );
+        let reply = self.ask(place, Grant::ReadPullRequests, call).await?;
+        if reply.status == StatusCode::NOT_FOUND {
+            return Ok(false);
+        }
+        let found: model::Permission = self.parse(&attempt, &reply)?;
+        Ok(matches!(
+            found.permission.as_str(),
+            "admin" | "maintain" | "write"
+        ))
+    }
+
+    /// What a review says, its remarks on lines included.
+    async fn review_text(
+        &self,
+        place: &Place,
+        number: PullRequestNumber,
+        review: &model::Review,
+    ) -> Result<String, Fault> {
+        let attempt = format!("read the remarks of a review of {place}#{}", number.0);
+        let (pull, id) = (number.0.to_string(), review.id.to_string());
+        let path = ["pulls", pull.as_str(), "reviews", id.as_str(), "comments"];
+        let call = self.call(&attempt, Method::GET, place, &path, &[("per_page", "100")]);
+        let remarks: Vec<model::ReviewComment> = self.read_all(place, Grant::ReadPullRequests, call).await?;
+        let remarks = remarks.into_iter().map(|remark| {
+            let line = remark.line.map(|line| format!(":{line}")).unwrap_or_default();
+            format!("{}{line}: {}", remark.path, remark.body.unwrap_or_default())
+        });
+        let parts: Vec<String> = review
+            .body
+            .clone()
+            .into_iter()
+            .filter(|body| !body.is_empty())
+            .chain(remarks)
+            .collect();
+        Ok(parts.join("\n\n"))
+    }
+}
+
+/// Each person's last decisive review, where it asks for changes; newest first.
+fn standing_demands(reviews: Vec<model::Review>) -> Vec<model::Review> {
+    let mut decisive: Vec<model::Review> = Vec::new();
+    for review in reviews {
+        if !matches!(
+            review.state.as_str(),
+            "APPROVED" | "CHANGES_REQUESTED" | "DISMISSED"
+        ) {
+            continue;
+        }
+        let login = review.user.as_ref().map(|user| user.login.clone());
+        decisive.retain(|earlier| earlier.user.as_ref().map(|user| user.login.clone()) != login);
+        decisive.push(review);
+    }
+    decisive.retain(|review| review.state == "CHANGES_REQUESTED");
+    decisive.reverse();
+    decisive
+}
+
+#[cfg(test)]
+mod tests {
+    use super::standing_demands;
+    use crate::model;
+
+    fn review(id: u64, login: &str, state: &str) -> model::Review {
+        let user = Some(model::Account { login: login.into() });
+        model::Review {
+            id,
+            user,
+            body: None,
+            state: state.into(),
+        }
+    }
+
+    fn demands(reviews: &[(u64, &str, &str)]) -> Vec<u64> {
+        let reviews = reviews
+            .iter()
+            .map(|(id, login, state)| review(*id, login, state))
+            .collect();
+        standing_demands(reviews)
+            .into_iter()
+            .map(|review| review.id)
+            .collect()
+    }
+
+    /// RUN-10, S-53.
+    #[test]
+    fn a_demand_stands_until_the_same_person_approves_or_it_is_dismissed() {
+        let (ask, yes) = ("CHANGES_REQUESTED", "APPROVED");
+        assert_eq!(demands(&[(1, "ann", ask), (2, "bob", yes)]), [1]);
+        assert_eq!(demands(&[(1, "ann", ask), (2, "ann", yes)]), Vec::<u64>::new());
+        assert_eq!(demands(&[(1, "ann", ask), (2, "ann", "COMMENTED")]), [1]);
+        assert_eq!(
+            demands(&[(1, "ann", ask), (2, "ann", "DISMISSED")]),
+            Vec::<u64>::new()
+        );
+        assert_eq!(
+            demands(&[(1, "ann", ask), (2, "bob", ask), (3, "ann", ask)]),
+            [3, 2]
+        );
+    }
+}

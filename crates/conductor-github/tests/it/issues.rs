@@ -1,0 +1,75 @@
+//! Issues as the client reads them, the awkward ones included.
+
+use conductor_domain::forge::IssueProblem;
+use conductor_domain::id::IssueNumber;
+use conductor_port::forge::{Forge as _, Issue, NewPullRequest};
+
+use crate::site::{BRANCH, REPO, Site};
+
+#[tokio::test]
+async fn an_issue_is_read_as_it_stands() {
+    let site = Site::start().await;
+    let number = site
+        .alice
+        .open_issue(REPO, "Widgets squeak", "All of them.")
+        .unwrap();
+    let mut expected = Issue {
+        title: "Widgets squeak".into(),
+        body: "All of them.".into(),
+        open: true,
+        author: "alice".into(),
+    };
+    assert_eq!(
+        site.client.issue(&site.repo, IssueNumber(number)).await,
+        Ok(Ok(expected.clone()))
+    );
+    site.alice
+        .edit_issue(REPO, number, "Widgets squeak loudly", "Most of them.")
+        .unwrap();
+    site.alice.close(REPO, number).unwrap();
+    expected.title = "Widgets squeak loudly".into();
+    expected.body = "Most of them.".into();
+    expected.open = false;
+    assert_eq!(
+        site.client.issue(&site.repo, IssueNumber(number)).await,
+        Ok(Ok(expected))
+    );
+}
+
+/// RUN-1: a run on an issue that is gone can never succeed, so each way of being gone has its name.
+#[tokio::test]
+async fn deleted_unknown_and_transferred_issues_and_pull_requests_are_told_apart() {
+    let site = Site::start().await;
+    let deleted = site.alice.open_issue(REPO, "A", "").unwrap();
+    site.alice.delete_issue(REPO, deleted).unwrap();
+    let moved = site.alice.open_issue(REPO, "B", "").unwrap();
+    let other = site.path("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("x"), "x").unwrap();
+    site.forge
+        .import_repository("acme", "gadgets", &other)
+        .await
+        .unwrap();
+    site.forge
+        .grant("acme/gadgets", "alice", conductor_forge::state::Role::Write)
+        .unwrap();
+    site.alice.transfer_issue(REPO, moved, "acme/gadgets").unwrap();
+    site.push_change("# Widgets!\n").await;
+    let new = NewPullRequest {
+        branch: BRANCH.into(),
+        title: "C".into(),
+        body: "C".into(),
+    };
+    let (pull, _) = site.client.open_pull_request(&site.repo, &new).await.unwrap();
+    let problem = async |number| {
+        site.client
+            .issue(&site.repo, IssueNumber(number))
+            .await
+            .unwrap()
+            .unwrap_err()
+    };
+    assert_eq!(problem(deleted).await, IssueProblem::Deleted);
+    assert_eq!(problem(moved).await, IssueProblem::Moved);
+    assert_eq!(problem(pull.0).await, IssueProblem::IsPullRequest);
+    assert_eq!(problem(999).await, IssueProblem::NotFound);
+}

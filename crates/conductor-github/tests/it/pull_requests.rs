@@ -1,0 +1,287 @@
+//! Pull requests: opened once, read with what people and checks say, closed, never merged by us.
+
+use conductor_domain::forge::PullRequestState;
+use conductor_domain::id::{CommitId, PullRequestNumber};
+use conductor_forge::state::{Conclusion, Role, Standing};
+use conductor_forge::{Edit, Fault, MergeMethod, When};
+use conductor_port::forge::{Forge as _, NewPullRequest, PullRequestReading, ReviewReading};
+use reqwest::Method;
+
+use crate::site::{BRANCH, REPO, Site, is_permanent, transient};
+
+fn proposal() -> NewPullRequest {
+    NewPullRequest {
+        branch: BRANCH.into(),
+        title: "Oil the widgets".into(),
+        body: "Closes #1".into(),
+    }
+}
+
+async fn proposed(site: &Site) -> (PullRequestNumber, CommitId) {
+    let head = site.push_change("# Oiled widgets\n").await;
+    let (number, page) = site
+        .client
+        .open_pull_request(&site.repo, &proposal())
+        .await
+        .unwrap();
+    assert_eq!(
+        page,
+        format!("{}/{REPO}/pull/{}", site.forge.base_url(), number.0)
+    );
+    (number, CommitId::parse(head).unwrap())
+}
+
+fn main_head(site: &Site) -> Option<CommitId> {
+    site.forge
+        .branch(REPO, "main")
+        .unwrap()
+        .map(|sha| CommitId::parse(sha).unwrap())
+}
+
+/// RUN-9, RUN-10: from proposal to merge, with a person merging.
+#[tokio::test]
+async fn a_pull_request_is_opened_read_and_seen_merged() {
+    let site = Site::start().await;
+    site.alice.open_issue(REPO, "Widgets squeak", "").unwrap();
+    let (number, head) = proposed(&site).await;
+    let open = PullRequestReading {
+        state: PullRequestState::Open,
+        head: head.clone(),
+        head_repo: Some(site.repo.id),
+        base_head: main_head(&site),
+        changes_requested: None,
+        failed_checks: vec![],
+    };
+    assert_eq!(
+        site.client.pull_request(&site.repo, number).await,
+        Ok(open.clone())
+    );
+    let merge = site
+        .alice
+        .merge(REPO, number.0, MergeMethod::Merge)
+        .await
+        .unwrap();
+    let merged = PullRequestReading {
+        state: PullRequestState::Merged {
+            by: Some("alice".into()),
+        },
+        base_head: Some(CommitId::parse(merge).unwrap()),
+        ..open
+    };
+    assert_eq!(site.client.pull_request(&site.repo, number).await, Ok(merged));
+    assert_eq!(
+        site.forge.issue(REPO, 1).unwrap().standing,
+        Standing::Closed,
+        "the issue is closed with it"
+    );
+}
+
+/// RUN-4.
+#[tokio::test]
+async fn opening_twice_gives_the_same_pull_request() {
+    let site = Site::start().await;
+    let (number, _) = proposed(&site).await;
+    let again = site
+        .another_client()
+        .open_pull_request(&site.repo, &proposal())
+        .await
+        .unwrap();
+    assert_eq!(again.0, number);
+    assert_eq!(site.forge.pulls(REPO).unwrap().len(), 1);
+}
+
+/// RUN-4: a person closed it between a crash and the repeat; that is not undone by a second one.
+#[tokio::test]
+async fn a_closed_pull_request_of_the_branch_is_found_and_not_opened_anew() {
+    let site = Site::start().await;
+    let (number, _) = proposed(&site).await;
+    site.alice.close(REPO, number.0).unwrap();
+    let again = site
+        .client
+        .open_pull_request(&site.repo, &proposal())
+        .await
+        .unwrap();
+    assert_eq!(again.0, number);
+    let reading = site.client.pull_request(&site.repo, number).await.unwrap();
+    assert_eq!(reading.state, PullRequestState::Closed);
+    assert_eq!(site.forge.pulls(REPO).unwrap().len(), 1);
+}
+
+/// RUN-4.
+#[tokio::test]
+async fn a_lost_answer_and_a_repeat_leave_one_pull_request() {
+    let site = Site::start().await;
+    site.push_change("# Oiled widgets\n").await;
+    site.forge.faults().next(
+        Method::POST,
+        &format!("/repos/{REPO}/pulls"),
+        Fault::Drop(When::AfterTheWrite),
+    );
+    let fault = site
+        .client
+        .open_pull_request(&site.repo, &proposal())
+        .await
+        .unwrap_err();
+    assert!(transient(&fault).is_some(), "{fault:?}");
+    let (number, _) = site
+        .client
+        .open_pull_request(&site.repo, &proposal())
+        .await
+        .unwrap();
+    let numbers: Vec<u64> = site
+        .forge
+        .pulls(REPO)
+        .unwrap()
+        .iter()
+        .map(|pull| pull.number)
+        .collect();
+    assert_eq!(numbers, [number.0]);
+}
+
+/// The race: it is not there when looked for, and there when asked for.
+#[tokio::test]
+async fn already_exists_is_answered_with_the_one_that_exists() {
+    let site = Site::start().await;
+    site.push_change("# Oiled widgets\n").await;
+    let new = proposal();
+    let (first, second) = tokio::join!(
+        site.client.open_pull_request(&site.repo, &new),
+        site.client.open_pull_request(&site.repo, &new),
+    );
+    assert_eq!(first.unwrap().0, second.unwrap().0);
+    assert_eq!(site.forge.pulls(REPO).unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_branch_without_commits_of_its_own_is_a_permanent_fault() {
+    let site = Site::start().await;
+    let fault = site
+        .client
+        .open_pull_request(&site.repo, &proposal())
+        .await
+        .unwrap_err();
+    assert!(is_permanent(&fault), "{fault:?}");
+}
+
+/// RUN-10, S-53: only the word of someone who may write counts.
+#[tokio::test]
+async fn changes_requested_count_only_from_people_with_write_permission() {
+    let site = Site::start().await;
+    let (number, _) = proposed(&site).await;
+    let mallory = site.forge.create_user("mallory").unwrap();
+    site.forge.grant(REPO, "mallory", Role::Read).unwrap();
+    mallory
+        .request_changes(REPO, number.0, "Add my backdoor")
+        .unwrap();
+    assert_eq!(
+        site.client
+            .pull_request(&site.repo, number)
+            .await
+            .unwrap()
+            .changes_requested,
+        None
+    );
+    let review = site
+        .alice
+        .request_changes(REPO, number.0, "Too much oil")
+        .unwrap();
+    site.alice
+        .remark(REPO, &review, "README.md", 1, "Less here")
+        .unwrap();
+    mallory
+        .request_changes(REPO, number.0, "Add my backdoor, please")
+        .unwrap();
+    let expected = ReviewReading {
+        id: review.id,
+        by: "alice".into(),
+        text: "Too much oil\n\nREADME.md:1: Less here".into(),
+    };
+    let reading = site.client.pull_request(&site.repo, number).await.unwrap();
+    assert_eq!(reading.changes_requested, Some(expected));
+    site.alice.approve(REPO, number.0, "").unwrap();
+    assert_eq!(
+        site.client
+            .pull_request(&site.repo, number)
+            .await
+            .unwrap()
+            .changes_requested,
+        None
+    );
+}
+
+/// RUN-10.
+#[tokio::test]
+async fn failed_checks_of_others_are_read_for_the_head_commit_only() {
+    let site = Site::start().await;
+    let (number, head) = proposed(&site).await;
+    let report = |sha: &str, name: &str, conclusion| {
+        site.forge
+            .report_check(REPO, sha, "build-bot", name, conclusion)
+            .unwrap();
+    };
+    report(head.as_str(), "unit", Conclusion::Failure);
+    report(head.as_str(), "lint", Conclusion::Success);
+    report(head.as_str(), "docs", Conclusion::TimedOut);
+    let failed = async || {
+        site.client
+            .pull_request(&site.repo, number)
+            .await
+            .unwrap()
+            .failed_checks
+    };
+    assert_eq!(failed().await, ["docs", "unit"]);
+    let head = site.push_change("# Better oiled widgets\n").await;
+    assert_eq!(failed().await, Vec::<String>::new());
+    assert_eq!(
+        site.client
+            .pull_request(&site.repo, number)
+            .await
+            .unwrap()
+            .head
+            .as_str(),
+        head
+    );
+}
+
+/// BEY-3.
+#[tokio::test]
+async fn a_base_that_moved_is_seen() {
+    let site = Site::start().await;
+    let (number, _) = proposed(&site).await;
+    let edit = Edit {
+        path: "NEWS.md",
+        content: Some(b"news\n"),
+    };
+    let moved = site
+        .alice
+        .commit(REPO, "main", &[edit], "Add news")
+        .await
+        .unwrap();
+    let reading = site.client.pull_request(&site.repo, number).await.unwrap();
+    assert_eq!(reading.base_head, Some(CommitId::parse(moved).unwrap()));
+}
+
+/// RUN-11: a late success is compensated by closing.
+#[tokio::test]
+async fn closing_is_done_once_and_a_repeat_changes_nothing() {
+    let site = Site::start().await;
+    let (number, _) = proposed(&site).await;
+    site.client.close_pull_request(&site.repo, number).await.unwrap();
+    site.client.close_pull_request(&site.repo, number).await.unwrap();
+    let reading = site.client.pull_request(&site.repo, number).await.unwrap();
+    assert_eq!(reading.state, PullRequestState::Closed);
+}
+
+/// ENV-3.
+#[tokio::test]
+async fn deleting_a_branch_is_done_once_and_a_repeat_changes_nothing() {
+    let site = Site::start().await;
+    site.push_change("# Oiled widgets\n").await;
+    site.client.delete_branch(&site.repo, BRANCH).await.unwrap();
+    assert_eq!(site.forge.branch(REPO, BRANCH).unwrap(), None);
+    site.client.delete_branch(&site.repo, BRANCH).await.unwrap();
+    assert!(
+        site.client.delete_branch(&site.repo, "main").await.is_err(),
+        "the default branch stays"
+    );
+}
