@@ -7,19 +7,21 @@
 //! This module does not know what the calls are for.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncRead, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
 
 use crate::askpass::Askpass;
 use crate::error::Error;
 use crate::lock::Lock;
+
+mod process;
+
+use process::{Group, read_bounded, read_end};
+pub(crate) use process::{Streaming, printable};
 
 /// The oldest git with `merge-tree --write-tree --merge-base` (S-13).
 pub const OLDEST_GIT: &str = "2.40";
@@ -27,9 +29,6 @@ const OLDEST: (u32, u32) = (2, 40);
 
 /// The only directories in which git and what it starts are looked for.
 const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// Longest standard error that is kept; the end says why a call failed.
-const STDERR_KEPT: usize = 16 * 1024;
 
 /// Longest output of a call that does not say otherwise.
 const OUTPUT_LIMIT: usize = 64 * 1024 * 1024;
@@ -221,7 +220,8 @@ impl Place<'_> {
             Place::Snapshot { repository, tree } => {
                 command
                     .current_dir(repository)
-                    .args(["-c", "core.bare=false"])
+                    // Nothing here outlives the snapshot, so nothing needs to survive a power cut.
+                    .args(["-c", "core.bare=false", "-c", "core.fsync=none"])
                     .arg(flag("--git-dir=", repository))
                     .arg(flag("--work-tree=", tree));
             }
@@ -407,12 +407,7 @@ impl<'a> Call<'a> {
                 drop(stdin.write_all(&bytes).await);
             }
         });
-        Ok(Streaming {
-            stdout,
-            feed,
-            _child: child,
-            _group: group,
-        })
+        Ok(Streaming::new(stdout, feed, group, child))
     }
 
     fn spawn(&mut self) -> Result<(Child, Group), Error> {
@@ -421,12 +416,7 @@ impl<'a> Call<'a> {
             needed: OLDEST_GIT,
             source,
         })?;
-        let group = Group(
-            child
-                .id()
-                .and_then(|id| i32::try_from(id).ok())
-                .map(Pid::from_raw),
-        );
+        let group = Group::of(&child);
         Ok((child, group))
     }
 }
@@ -453,97 +443,12 @@ impl Finished {
     }
 }
 
-/// The output of a running git process. A process that fails midway cuts the stream short; whoever reads a pack
-/// notices, because a pack ends with its own checksum.
-#[derive(Debug)]
-pub(crate) struct Streaming {
-    stdout: Option<ChildStdout>,
-    feed: tokio::task::JoinHandle<()>,
-    _child: Child,
-    _group: Group,
-}
-
-impl Drop for Streaming {
-    fn drop(&mut self) {
-        self.feed.abort();
-    }
-}
-
-impl AsyncRead for Streaming {
-    fn poll_read(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-        buf: &mut tokio::io::ReadBuf<'_>,
-    ) -> std::task::Poll<std::io::Result<()>> {
-        match self.stdout.as_mut() {
-            Some(stdout) => std::pin::Pin::new(stdout).poll_read(cx, buf),
-            None => std::task::Poll::Ready(Ok(())),
-        }
-    }
-}
-
-/// Kills the whole process group when dropped, unless its leader was waited for.
-#[derive(Debug)]
-struct Group(Option<Pid>);
-
-impl Group {
-    fn disarm(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(leader) = self.0 {
-            // The group may be gone already, which is what this is for.
-            let _ = killpg(leader, Signal::SIGKILL);
-        }
-    }
-}
-
-async fn read_bounded(stream: Option<ChildStdout>, limit: usize) -> Option<Vec<u8>> {
-    let mut kept = Vec::new();
-    if let Some(stream) = stream {
-        let mut bounded = stream.take(limit as u64 + 1);
-        // A broken pipe reads as the end; the exit status tells the rest.
-        let _ = bounded.read_to_end(&mut kept).await;
-    }
-    (kept.len() <= limit).then_some(kept)
-}
-
-async fn read_end(stream: Option<impl AsyncRead + Unpin>) -> String {
-    let mut kept: Vec<u8> = Vec::new();
-    if let Some(mut stream) = stream {
-        let mut buffer = vec![0; 8192];
-        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
-            kept.extend_from_slice(&buffer[..count]);
-            if kept.len() > 2 * STDERR_KEPT {
-                kept.drain(..kept.len() - STDERR_KEPT);
-            }
-        }
-    }
-    let start = kept.len().saturating_sub(STDERR_KEPT);
-    String::from_utf8_lossy(&kept[start..]).into_owned()
-}
-
-/// Makes text of unknown origin safe to show on one line of a log or terminal.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.trim().chars() {
-        if c == '\n' || c == '\t' || !c.is_control() {
-            shown.push(c);
-        } else {
-            let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
-        }
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use super::process::STDERR_KEPT;
     use super::*;
 
     /// A program in git's place.

@@ -13,6 +13,7 @@ use conductor_domain::time::Timestamp;
 use crate::call::Git;
 use crate::error::Error;
 use crate::import::{Limits, import};
+use crate::layout::is_there;
 use crate::lock::Lock;
 use crate::object::{ObjectId, commit_id};
 use crate::run_repo::RunRepo;
@@ -69,6 +70,11 @@ pub(crate) async fn commit(
         return Ok(Outcome::Committed(made));
     }
     expect_branch(git, repo, work.parent).await?;
+    if !is_there(&work.workdir)? {
+        return Err(Error::WorkdirMissing {
+            run: repo.run().to_string(),
+        });
+    }
     let before = repo.tree_of(git, work.parent).await?;
     let request = Request {
         workdir: work.workdir.clone(),

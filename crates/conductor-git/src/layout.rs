@@ -162,3 +162,12 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<(), Error> {
     let sync = || -> io::Result<()> { fs::File::open(directory)?.sync_all() };
     sync().map_err(|e| Error::io("sync", directory, e))
 }
+
+/// Tells whether anything stands at `path`, without following a link.
+pub(crate) fn is_there(path: &Path) -> Result<bool, Error> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(Error::io("look at", path, e)),
+    }
+}

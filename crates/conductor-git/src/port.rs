@@ -24,14 +24,14 @@ use crate::commit::{self, Identity, Words, Work, commit};
 use crate::diff::{Mark, diff, shown_path};
 use crate::error::Error;
 use crate::import::Limits;
-use crate::layout::{Layout, make_temporary};
+use crate::layout::{Layout, is_there, make_temporary};
 use crate::object::{ObjectId, commit_id};
 use crate::push::push;
 use crate::rebase::{self, rebase};
 use crate::record::Record;
 use crate::remote::Remote;
 use crate::run_repo::{RunRepo, branch_ref};
-use crate::save::{Saver, is_there};
+use crate::save::Saver;
 use crate::snapshot::{ProcessSnapshotter, Snapshotter};
 use crate::sweep::{self, Mode, Unknown, sweep};
 use crate::workdir::{Fresh, VisibleObjects};
@@ -190,10 +190,11 @@ impl GitWorkspace {
         expect_name(&order.run, &order.branch)?;
         let repo = RunRepo::open(&self.layout, &order.run)?;
         let lock = repo.lock().await?;
+        let workdir = self.layout.workdir(&order.run);
         let work = Work {
             effect: &order.effect,
             parent: &order.parent,
-            workdir: self.layout.workdir(&order.run),
+            workdir,
             objects: vec![repo.base_objects(), repo.objects()],
             words: Words {
                 identity: &self.identity,

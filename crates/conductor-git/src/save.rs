@@ -7,7 +7,6 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use conductor_domain::id::CommitId;
 use conductor_domain::time::Timestamp;
@@ -16,7 +15,7 @@ use crate::call::Git;
 use crate::commit::{Identity, Words, write_commit};
 use crate::error::Error;
 use crate::import::{Limits, import};
-use crate::layout::Layout;
+use crate::layout::{Layout, is_there};
 use crate::lock::Lock;
 use crate::object::ObjectId;
 use crate::record::{Record, write_durably};
@@ -155,13 +154,4 @@ async fn commit_time(git: &Git, repo: &RunRepo, commit: &CommitId) -> Result<Tim
         detail: "a time that is no number".to_owned(),
     })?;
     Ok(Timestamp(seconds.saturating_mul(1_000_000)))
-}
-
-/// Tells whether anything stands at `path`, without following a link.
-pub(crate) fn is_there(path: &Path) -> Result<bool, Error> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Ok(true),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(Error::io("look at", PathBuf::from(path), e)),
-    }
 }

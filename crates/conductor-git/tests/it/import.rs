@@ -88,9 +88,8 @@ impl Forge {
 }
 
 /// Commits what the liar claims; returns the complaint, after checking that nothing moved.
-async fn complaint(tree: &str, pack: Vec<u8>, limits: Limits) -> String {
-    let world = World::new().await;
-    let base = world.begin().await;
+async fn complaint(world: &World, tree: &str, pack: Vec<u8>, limits: Limits) -> String {
+    let base = world.branch_at().unwrap();
     let liar = Arc::new(Liar {
         tree: tree.to_owned(),
         pack,
@@ -113,8 +112,8 @@ async fn complaint(tree: &str, pack: Vec<u8>, limits: Limits) -> String {
     fault.what
 }
 
-async fn check(tree: &str, pack: Vec<u8>, expected: &str) {
-    let said = complaint(tree, pack, Limits::default()).await;
+async fn check(world: &World, tree: &str, pack: Vec<u8>, expected: &str) {
+    let said = complaint(world, tree, pack, Limits::default()).await;
     assert!(said.contains(expected), "expected {expected:?} in {said:?}");
 }
 
@@ -122,6 +121,8 @@ async fn check(tree: &str, pack: Vec<u8>, expected: &str) {
 #[tokio::test]
 async fn a_tree_id_that_is_none_is_refused() {
     let forge = Forge::new();
+    let world = World::new().await;
+    world.begin().await;
     let blob = forge.blob("x");
     let pack = forge.pack(&[&blob]);
     for claim in [
@@ -133,28 +134,32 @@ async fn a_tree_id_that_is_none_is_refused() {
         &"0".repeat(39),
         &format!("{}\n", "0".repeat(40)),
     ] {
-        check(claim, pack.clone(), "is not an object id").await;
+        check(&world, claim, pack.clone(), "is not an object id").await;
     }
 }
 
 #[tokio::test]
 async fn a_tree_that_is_not_there_or_not_a_tree_is_refused() {
     let forge = Forge::new();
+    let world = World::new().await;
+    world.begin().await;
     let blob = forge.blob("x");
-    check(&"1".repeat(40), forge.pack(&[&blob]), "no such tree").await;
-    check(&blob, forge.pack(&[&blob]), "no such tree").await;
+    check(&world, &"1".repeat(40), forge.pack(&[&blob]), "no such tree").await;
+    check(&world, &blob, forge.pack(&[&blob]), "no such tree").await;
 }
 
 /// A commit whose content is missing must not become the branch.
 #[tokio::test]
 async fn a_tree_without_its_files_is_refused() {
     let forge = Forge::new();
+    let world = World::new().await;
+    world.begin().await;
     let blob = forge.blob("x");
     let inner = forge.tree("100644", "file", &blob);
     let outer = forge.tree("40000", "directory", &inner);
-    check(&outer, forge.pack(&[&outer, &inner]), "").await;
-    check(&outer, forge.pack(&[&outer]), "").await;
-    let said = complaint(&inner, forge.pack(&[&inner]), Limits::default()).await;
+    check(&world, &outer, forge.pack(&[&outer, &inner]), "").await;
+    check(&world, &outer, forge.pack(&[&outer]), "").await;
+    let said = complaint(&world, &inner, forge.pack(&[&inner]), Limits::default()).await;
     assert!(
         said.contains(&blob) || said.contains("unresolved") || said.contains("incomplete"),
         "{said}"
@@ -164,27 +169,32 @@ async fn a_tree_without_its_files_is_refused() {
 #[tokio::test]
 async fn bytes_that_are_no_pack_are_refused() {
     let forge = Forge::new();
+    let world = World::new().await;
+    world.begin().await;
     let blob = forge.blob("x");
     let tree = forge.tree("100644", "file", &blob);
     let whole = forge.pack(&[&tree, &blob]);
-    check(&tree, Vec::new(), "git refuses").await;
+    check(&world, &tree, Vec::new(), "git refuses").await;
     check(
+        &world,
         &tree,
         b"not a pack at all, but long enough to look like one".to_vec(),
         "git refuses",
     )
     .await;
-    check(&tree, whole[..whole.len() - 5].to_vec(), "git refuses").await;
+    check(&world, &tree, whole[..whole.len() - 5].to_vec(), "git refuses").await;
     let mut turned = whole.clone();
     let middle = turned.len() / 2;
     turned[middle] ^= 0xff;
-    check(&tree, turned, "git refuses").await;
+    check(&world, &tree, turned, "git refuses").await;
 }
 
 /// Names that would become a repository when checked out. Without `--strict`, git takes them.
 #[tokio::test]
 async fn names_that_mean_git_are_refused() {
     let forge = Forge::new();
+    let world = World::new().await;
+    world.begin().await;
     let blob = forge.blob("[core]\n\tfsmonitor = evil\n");
     let inner = forge.tree("100644", "config", &blob);
     for name in [".git", ".GIT", "git~1", ".git ", ".g\u{200c}it", "..", "."] {
@@ -194,22 +204,26 @@ async fn names_that_mean_git_are_refused() {
         git_ok(target.path(), ["init", "--quiet"]);
         std::fs::write(target.path().join("x.pack"), &pack).unwrap();
         git_ok(target.path(), ["index-pack", "x.pack"]);
-        check(&tree, pack, "git refuses").await;
+        check(&world, &tree, pack, "git refuses").await;
     }
 }
 
 #[tokio::test]
 async fn submodules_that_mean_a_command_are_refused() {
     let forge = Forge::new();
+    let world = World::new().await;
+    world.begin().await;
     let modules = forge.blob("[submodule \"x\"]\n\tpath = x\n\turl = -u./payload\n");
     let tree = forge.tree("100644", ".gitmodules", &modules);
-    check(&tree, forge.pack(&[&tree, &modules]), "git refuses").await;
+    check(&world, &tree, forge.pack(&[&tree, &modules]), "git refuses").await;
 }
 
 /// S-7: `--max-input-size`, and what a small pack unpacks to.
 #[tokio::test]
 async fn what_is_too_large_is_refused() {
     let forge = Forge::new();
+    let world = World::new().await;
+    world.begin().await;
     let blob = forge.blob(&"0".repeat(4 << 20));
     let tree = forge.tree("100644", "file", &blob);
     let pack = forge.pack(&[&tree, &blob]);
@@ -219,11 +233,11 @@ async fn what_is_too_large_is_refused() {
         change(&mut limits);
         limits
     };
-    let said = complaint(&tree, pack.clone(), limit(|l| l.pack_bytes = 1000)).await;
+    let said = complaint(&world, &tree, pack.clone(), limit(|l| l.pack_bytes = 1000)).await;
     assert!(said.contains("larger than 1000 bytes"), "{said}");
-    let said = complaint(&tree, pack.clone(), limit(|l| l.content_bytes = 1 << 20)).await;
+    let said = complaint(&world, &tree, pack.clone(), limit(|l| l.content_bytes = 1 << 20)).await;
     assert!(said.contains("1048576 bytes, unpacked"), "{said}");
-    let said = complaint(&tree, pack, limit(|l| l.objects = 1)).await;
+    let said = complaint(&world, &tree, pack, limit(|l| l.objects = 1)).await;
     assert!(said.contains("1 objects"), "{said}");
 }
 
