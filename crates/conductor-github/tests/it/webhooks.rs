@@ -15,7 +15,7 @@ const BODY: &[u8] = b"Hello, World!";
 /// From GitHub's documentation, for the secret and body above.
 const SIGNATURE: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
-fn headers<'a>(signature: Option<&'a str>) -> Headers<'a> {
+fn headers(signature: Option<&str>) -> Headers<'_> {
     Headers {
         event: Some("issues"),
         delivery: Some("72d3162e-cc78-11e3-81ab-4c9367dc0958"),
