@@ -173,3 +173,89 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(ending);
     path.with_file_name(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::open::{Settings, readers, writer};
+
+    const ONE: Migration = Migration {
+        version: 1,
+        name: "one",
+        text: "CREATE TABLE a (x TEXT)",
+    };
+    const TWO: Migration = Migration {
+        version: 2,
+        name: "two",
+        text: "CREATE TABLE b (x TEXT); INSERT INTO b SELECT x FROM a",
+    };
+    const BROKEN: Migration = Migration {
+        version: 3,
+        name: "broken",
+        text: "CREATE TABLE c (x TEXT); INSERT INTO nowhere VALUES (1)",
+    };
+
+    fn db(path: &Path) -> Db {
+        let settings = Settings::default();
+        Db::Sqlite {
+            writer: Some(writer(path, &settings)),
+            readers: readers(path, &settings),
+        }
+    }
+
+    async fn tables(path: &Path) -> Vec<String> {
+        let mut tables = db(path).reader().await.unwrap().tables().await.unwrap();
+        tables.sort();
+        tables
+    }
+
+    #[tokio::test]
+    async fn an_older_database_is_copied_before_it_is_migrated() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.sqlite");
+        let db = db(&path);
+        run(&db, &path, &[ONE]).await.unwrap();
+        let copy = dir.path().join("c.sqlite.schema-1.copy");
+        assert!(!copy.exists(), "there was nothing to copy");
+        db.writer()
+            .await
+            .unwrap()
+            .unwrap()
+            .execute("INSERT INTO a VALUES ('kept')", &[])
+            .await
+            .unwrap();
+        // What an interrupted attempt leaves behind does not stand in the way.
+        std::fs::write(dir.path().join("c.sqlite.schema-1.copy.partial"), "half").unwrap();
+
+        run(&db, &path, &[ONE, TWO]).await.unwrap();
+
+        assert_eq!(tables(&path).await, ["a", "b", "schema_migrations"]);
+        assert_eq!(tables(&copy).await, ["a", "schema_migrations"]);
+        let mut conn = db.reader().await.unwrap();
+        let row = conn.first("SELECT x FROM b", &[]).await.unwrap().unwrap();
+        assert_eq!(row.text(0).unwrap(), "kept");
+        assert_eq!(outstanding(&db, &path, &[ONE, TWO]).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn a_step_that_fails_leaves_the_schema_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.sqlite");
+        let db = db(&path);
+        run(&db, &path, &[ONE]).await.unwrap();
+        let error = run(&db, &path, &[ONE, TWO, BROKEN]).await.unwrap_err();
+        assert_eq!(error.code(), "CDR0608", "{error:?}");
+        assert_eq!(tables(&path).await, ["a", "schema_migrations"]);
+        assert_eq!(outstanding(&db, &path, &[ONE, TWO]).await.unwrap(), [TWO]);
+        run(&db, &path, &[ONE, TWO]).await.unwrap();
+    }
+
+    #[test]
+    fn steps_are_numbered_without_gaps() {
+        let versions: Vec<i64> = MIGRATIONS.iter().map(|step| step.version).collect();
+        assert_eq!(
+            versions,
+            (1..=MIGRATIONS.len().try_into().unwrap()).collect::<Vec<i64>>()
+        );
+    }
+}

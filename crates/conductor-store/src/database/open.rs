@@ -173,6 +173,9 @@ impl OpenError {
 }
 
 impl Database {
+    /// The newest schema that this version knows, and the one that an opened database has.
+    pub const SCHEMA_VERSION: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
     /// Opens the database at `path`; makes it where there is none, and migrates an older one after copying it.
     pub async fn open(path: &Path, settings: &Settings) -> Result<Self, OpenError> {
         let db = Db::Sqlite {
@@ -203,7 +206,7 @@ impl Database {
             Some(next) => Err(OpenError::OlderSchema {
                 path: path.to_owned(),
                 found: next.version - 1,
-                needed: MIGRATIONS.last().map_or(0, |last| last.version),
+                needed: Self::SCHEMA_VERSION,
             }),
         }
     }
@@ -223,7 +226,7 @@ fn holds_bytes(path: &Path) -> bool {
 }
 
 /// Durable before an answer: every commit waits for the disk.
-fn writer(path: &Path, settings: &Settings) -> SqlitePool {
+pub(super) fn writer(path: &Path, settings: &Settings) -> SqlitePool {
     let mut options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
@@ -237,7 +240,7 @@ fn writer(path: &Path, settings: &Settings) -> SqlitePool {
     pool(options, 1)
 }
 
-fn readers(path: &Path, settings: &Settings) -> SqlitePool {
+pub(super) fn readers(path: &Path, settings: &Settings) -> SqlitePool {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .read_only(true)

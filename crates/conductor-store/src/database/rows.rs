@@ -18,7 +18,7 @@ type Read<T> = Result<T, sqlx::Error>;
 /// The kept form of a number: sequence numbers, repository ids and counts stay far below the limit, and one that does
 /// not is refused rather than wrapped.
 pub(super) fn number(number: u64) -> Result<i64, sqlx::Error> {
-    i64::try_from(number).map_err(|_| sqlx::Error::Protocol(format!("{number} is too large to be kept")))
+    i64::try_from(number).map_err(|_| sqlx::Error::Encode(format!("{number} is too large to be kept").into()))
 }
 
 pub(super) fn record(row: &Row) -> Read<Record> {

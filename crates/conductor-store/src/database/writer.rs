@@ -117,7 +117,7 @@ trait Job: Send {
     async fn apply(&mut self, conn: &mut Conn) -> bool;
 
     /// Answers the caller with the outcome if the transaction was kept, else with why it was not.
-    fn answer(self: Box<Self>, committed: &Result<(), sqlx::Error>);
+    fn answer(self: Box<Self>, committed: &Result<(), NotKept>);
 }
 
 struct Waiting<W: Write> {
@@ -136,10 +136,10 @@ impl<W: Write> Job for Waiting<W> {
         self.outcome.insert(outcome).is_ok()
     }
 
-    fn answer(self: Box<Self>, committed: &Result<(), sqlx::Error>) {
+    fn answer(self: Box<Self>, committed: &Result<(), NotKept>) {
         let outcome = match (self.outcome, committed) {
             (Some(Err(refused)), _) => Err(refused),
-            (_, Err(error)) => Err(fault(&self.write.attempted(), error).into()),
+            (_, Err(not_kept)) => Err(not_kept.fault(&self.write.attempted()).into()),
             (Some(outcome), Ok(())) => outcome,
             (None, Ok(())) => Err(Fault::transient("a change was not made before its commit").into()),
         };
@@ -148,13 +148,30 @@ impl<W: Write> Job for Waiting<W> {
     }
 }
 
+/// Why a whole transaction was not kept.
+enum NotKept {
+    ReadOnly,
+    Database(sqlx::Error),
+}
+
+impl NotKept {
+    fn fault(&self, attempted: &str) -> Fault {
+        match self {
+            Self::ReadOnly => Fault::permanent(format!("{attempted}: the database is open for reading only")),
+            Self::Database(error) => fault(attempted, error),
+        }
+    }
+}
+
 async fn work(db: Arc<Db>, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
     while let Some(first) = waiting.recv().await {
         let mut group = vec![first];
         let committed = match db.writer().await {
-            Some(Ok(mut conn)) => commit(&mut conn, &mut group, &mut waiting).await,
-            Some(Err(error)) => Err(error),
-            None => Err(sqlx::Error::Protocol("it is open for reading only".to_owned())),
+            Some(Ok(mut conn)) => commit(&mut conn, &mut group, &mut waiting)
+                .await
+                .map_err(NotKept::Database),
+            Some(Err(error)) => Err(NotKept::Database(error)),
+            None => Err(NotKept::ReadOnly),
         };
         for job in group {
             job.answer(&committed);

@@ -1,3 +1,9 @@
 //! The store's tests: the contract on every implementation, then what only a file on a disk can meet.
 
 mod contract;
+mod given;
+mod model;
+mod open;
+mod disk;
+mod crash;
+mod golden;

@@ -1,0 +1,194 @@
+//! What a disk and other processes do to a database: locks, no room, damage. Nothing acknowledged is lost.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conductor_domain::artifact::ArtifactKind;
+use conductor_port::blobs::Blobs;
+use conductor_port::ledger::{AppendError, Ledger, StreamId};
+use conductor_port::{Fault, FaultKind};
+use conductor_store::{Database, Settings};
+use tokio::task::JoinSet;
+
+use crate::given::{batch, count, execute, open, raw, run_id};
+
+fn fault(outcome: Result<(), AppendError>) -> Fault {
+    match outcome {
+        Err(AppendError::Fault(fault)) => fault,
+        other => panic!("a fault is due, not {other:?}"),
+    }
+}
+
+fn hasty() -> Settings {
+    Settings {
+        busy_timeout: Duration::from_millis(50),
+        ..Settings::default()
+    }
+}
+
+#[tokio::test]
+async fn a_locked_database_is_a_passing_fault_and_can_be_read_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.sqlite");
+    let store = Database::open(&path, &hasty()).await.unwrap();
+    store.append(batch("r-1", 0, "{}")).await.unwrap();
+
+    let mut other = raw(&path).await;
+    execute(&mut other, "BEGIN IMMEDIATE").await;
+    let locked = fault(store.append(batch("r-1", 1, "{}")).await);
+    assert_eq!(locked.kind, FaultKind::Transient { retry_after: None });
+    assert!(
+        locked
+            .what
+            .starts_with("append to stream run/r-1 after 1: the database is locked"),
+        "{}",
+        locked.what
+    );
+    assert_eq!(count(&store, "r-1").await, 1);
+    execute(&mut other, "ROLLBACK").await;
+
+    store.append(batch("r-1", 1, "{}")).await.unwrap();
+    assert_eq!(count(&store, "r-1").await, 2);
+}
+
+#[tokio::test]
+async fn a_database_that_is_locked_while_it_is_set_up_is_refused_with_a_hint() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.sqlite");
+    let mut other = raw(&path).await;
+    execute(&mut other, "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE").await;
+    let error = Database::open(&path, &hasty())
+        .await
+        .expect_err("another process sets it up");
+    assert_eq!(error.code(), "CDR0607", "{error:?}");
+    assert!(error.hint().contains("stop the other"), "{}", error.hint());
+}
+
+#[tokio::test]
+async fn a_full_disk_is_a_passing_fault_and_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.sqlite");
+    let small = Settings {
+        size_limit: Some(400 * 1024),
+        ..Settings::default()
+    };
+    let store = Database::open(&path, &small).await.unwrap();
+    let payload = "x".repeat(20_000);
+    let mut kept = 0;
+    let full = loop {
+        match store.append(batch("r-1", kept, &payload)).await {
+            Ok(()) => kept += 1,
+            outcome => break fault(outcome),
+        }
+    };
+    assert_eq!(full.kind, FaultKind::Transient { retry_after: None });
+    assert!(
+        full.what.contains("no room is left for the database"),
+        "{}",
+        full.what
+    );
+    assert!(kept > 3);
+    assert_eq!(count(&store, "r-1").await as u64, kept);
+    store.close().await;
+
+    let roomy = open(&path).await;
+    assert_eq!(count(&roomy, "r-1").await as u64, kept);
+    roomy.append(batch("r-1", kept, &payload)).await.unwrap();
+}
+
+/// Changes share commits; one that finds no room must not take acknowledged ones with it, nor the other way round.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_keeps_exactly_what_was_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.sqlite");
+    let small = Settings {
+        size_limit: Some(600 * 1024),
+        ..Settings::default()
+    };
+    let store = Arc::new(Database::open(&path, &small).await.unwrap());
+    let mut writers = JoinSet::new();
+    for writer in 0..24 {
+        let store = Arc::clone(&store);
+        let size = if writer % 3 == 0 { 60_000 } else { 100 };
+        writers.spawn(async move {
+            let run = format!("r-{writer}");
+            let acknowledged = Ledger::append(&*store, batch(&run, 0, &"x".repeat(size)))
+                .await
+                .is_ok();
+            (run, acknowledged)
+        });
+    }
+    let outcomes = writers.join_all().await;
+    assert!(outcomes.iter().any(|(_, acknowledged)| *acknowledged));
+    assert!(outcomes.iter().any(|(_, acknowledged)| !acknowledged));
+    store.close().await;
+    let store = open(&path).await;
+    for (run, acknowledged) in outcomes {
+        assert_eq!(count(&store, &run).await, usize::from(acknowledged), "{run}");
+    }
+}
+
+#[tokio::test]
+async fn damage_is_a_lasting_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.sqlite");
+    let store = open(&path).await;
+    for seq in 0..40 {
+        store.append(batch("r-1", seq, &"x".repeat(3_000))).await.unwrap();
+    }
+    store.close().await;
+    let mut bytes = fs::read(&path).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].fill(0xaa);
+    fs::write(&path, &bytes).unwrap();
+
+    let store = open(&path).await;
+    let fault = store
+        .read(&StreamId::Run(run_id("r-1")), 0, 100)
+        .await
+        .expect_err("half of the file is gone");
+    assert_eq!(fault.kind, FaultKind::Permanent);
+    assert!(
+        fault
+            .what
+            .starts_with("read stream run/r-1 after 0: the database is damaged"),
+        "{}",
+        fault.what
+    );
+}
+
+/// OWN-4a.
+#[tokio::test]
+async fn changed_bytes_are_not_given_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.sqlite");
+    let store = open(&path).await;
+    let plan = store.put(ArtifactKind::Plan, b"change one line").await.unwrap();
+    execute(
+        &mut raw(&path).await,
+        "UPDATE blobs SET bytes = CAST('change every line' AS BLOB)",
+    )
+    .await;
+    let fault = store
+        .get(&plan.digest)
+        .await
+        .expect_err("these are not the bytes");
+    assert_eq!(fault.kind, FaultKind::Permanent);
+    assert!(fault.what.contains("the database is damaged"), "{}", fault.what);
+}
+
+/// A value that no version of ours wrote is reported, not guessed at.
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_a_lasting_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.sqlite");
+    let store = open(&path).await;
+    store.append(batch("r-1", 0, "{}")).await.unwrap();
+    execute(&mut raw(&path).await, "UPDATE records SET schema_version = -1").await;
+    let fault = store
+        .read(&StreamId::Run(run_id("r-1")), 0, 100)
+        .await
+        .expect_err("no version is negative");
+    assert_eq!(fault.kind, FaultKind::Permanent);
+}
