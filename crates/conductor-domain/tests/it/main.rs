@@ -11,3 +11,4 @@ mod scenarios;
 mod laws;
 mod matrix;
 mod instance;
+mod vocabulary;
