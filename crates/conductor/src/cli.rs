@@ -1,0 +1,119 @@
+//! The command line: its words, and what they mean to a reader of `--help`.
+//!
+//! Each command's own arguments stand in its file. This module does not know what a command does.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::command::{
+    approvals, audit, completions, demo, doctor, kill_switch, project, projections, repo, run, serve,
+};
+
+/// Lets AI coding agents do engineering work on your repositories, under your control.
+#[derive(Debug, Parser)]
+#[command(
+    name = "conductor",
+    version,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done · 1 failed · 2 wrong usage · 3 no server · 4 refused · 5 a person must act.\n\
+                  `conductor demo` shows a whole run without an account or a key."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Where Conductor keeps everything [default: ~/.local/share/conductor]
+    #[arg(long, global = true, env = "CONDUCTOR_DATA_DIR", value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Prints data as JSON on stdout; talk stays on stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// Everything that can be asked.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs the server: everything that works goes through it
+    Serve(Box<serve::ServeArgs>),
+    /// Groups repositories
+    #[command(subcommand)]
+    Project(project::ProjectCommand),
+    /// Registers repositories
+    #[command(subcommand)]
+    Repo(repo::RepoCommand),
+    /// Starts, watches and steers runs
+    #[command(subcommand)]
+    Run(run::RunCommand),
+    /// Lists what waits for a person
+    Approvals,
+    /// Proves that nothing was tampered with
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// Looks after what is derived from the log
+    #[command(subcommand)]
+    Projections(projections::ProjectionsCommand),
+    /// Stops all agent execution, or lets it go on
+    KillSwitch(kill_switch::KillSwitchArgs),
+    /// Plays a whole run on this machine: no account, no key, no network
+    Demo(demo::DemoArgs),
+    /// Looks for what could be wrong on this machine
+    Doctor(doctor::DoctorArgs),
+    /// Prints a completion script for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+/// Runs the command in its session.
+pub(crate) async fn dispatch(
+    session: &crate::session::Session,
+    command: Command,
+) -> Result<crate::exit::Exit, crate::exit::Failure> {
+    match command {
+        Command::Serve(args) => serve::serve(session, *args).await,
+        Command::Project(command) => project::project(session, command).await,
+        Command::Repo(command) => repo::repo(session, command).await,
+        Command::Run(command) => run::run(session, command).await,
+        Command::Approvals => approvals::approvals(session).await,
+        Command::Audit(command) => audit::audit(session, command).await,
+        Command::Projections(command) => projections::projections(session, command).await,
+        Command::KillSwitch(args) => kill_switch::kill_switch(session, args).await,
+        Command::Demo(args) => demo::demo(session, args).await,
+        Command::Doctor(args) => doctor::doctor(session, args).await,
+        Command::Completions(args) => completions::completions(session, args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_argument_explains_itself() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            assert!(command.get_about().is_some(), "{path} says nothing about itself");
+            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                assert!(
+                    argument.get_help().is_some(),
+                    "{path}: {} says nothing",
+                    argument.get_id()
+                );
+            }
+            command.get_subcommands().for_each(|sub| check(sub, &path));
+        }
+        check(&Cli::command(), "");
+    }
+}

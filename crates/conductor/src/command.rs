@@ -1,0 +1,15 @@
+//! The commands, one file each: its arguments, whose comments are the manual, and what it does.
+//!
+//! This module does not know how a command is found.
+
+pub(crate) mod serve;
+pub(crate) mod project;
+pub(crate) mod repo;
+pub(crate) mod run;
+pub(crate) mod approvals;
+pub(crate) mod audit;
+pub(crate) mod projections;
+pub(crate) mod kill_switch;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod completions;

@@ -1,0 +1,47 @@
+//! `conductor approvals`: the inbox of everything that waits for a person.
+//!
+//! It does not know how an approval is given.
+
+use std::fmt::Write as _;
+
+use crate::clock::machine_now;
+use crate::exit::{Exit, Failure};
+use crate::session::Session;
+use crate::show::{state, time};
+
+/// Runs the command.
+pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
+    let approvals = session.source().await?.approvals().await?;
+    let now = machine_now();
+    session.out.data(&approvals, |approvals| {
+        let mut text = String::new();
+        for waiting in &approvals.waiting {
+            let run = &waiting.run;
+            let title = conductor_web::visible::line(&run.title);
+            let _string = writeln!(
+                text,
+                "{}  {}  {}#{} {title}",
+                run.id,
+                state::state(run),
+                run.repo,
+                run.issue
+            );
+            let _string = writeln!(
+                text,
+                "  since {}, waits for {}",
+                time::ago(run.updated_at, now),
+                waiting.waits_for
+            );
+            for step in &waiting.next {
+                let _string = writeln!(text, "    {}", step.command);
+            }
+            text.push('\n');
+        }
+        if text.is_empty() {
+            "nothing waits for you\n".to_owned()
+        } else {
+            text
+        }
+    })?;
+    Ok(Exit::Ok)
+}

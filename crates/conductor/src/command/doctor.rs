@@ -1,0 +1,268 @@
+//! `conductor doctor`: looks for what could be wrong on this machine, and says what to do about it.
+//!
+//! Changes nothing but a file of its own that it writes and removes at once. It does not know runs.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use conductor_executor::Toolchain;
+use conductor_git::{Git, Protocol};
+use serde::Serialize;
+
+use crate::environment;
+use crate::exit::{Exit, Failure};
+use crate::session::Session;
+use crate::settings::Told;
+use crate::show::table::Table;
+use crate::wire;
+
+/// Below this a run may not find room; below a tenth of it nothing works.
+const ROOM: u64 = 2 * 1024 * 1024 * 1024;
+
+/// Looks for what could be wrong on this machine
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// Address of the forge's API to look for [default: the one in conductor.toml]
+    #[arg(long, value_name = "URL")]
+    forge_url: Option<String>,
+}
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    health: Health,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            name,
+            health: Health::Ok,
+            found: found.into(),
+            hint: None,
+        }
+    }
+
+    fn warn(name: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            name,
+            health: Health::Warn,
+            found: found.into(),
+            hint: Some(hint.into()),
+        }
+    }
+
+    fn fail(name: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            health: Health::Fail,
+            ..Self::warn(name, found, hint)
+        }
+    }
+}
+
+/// Runs the command; anything that fails is a failure.
+pub(crate) async fn doctor(session: &Session, args: DoctorArgs) -> Result<Exit, Failure> {
+    let mut checks = vec![
+        git().await,
+        data_dir(session),
+        room(session),
+        database(session).await,
+    ];
+    checks.push(settings(session));
+    checks.push(server(session).await);
+    checks.push(forge(session, args.forge_url).await);
+    checks.push(programs().await);
+    session.out.data(&checks, |checks| people(checks))?;
+    let is_well = checks.iter().all(|check| check.health != Health::Fail);
+    Ok(if is_well { Exit::Ok } else { Exit::Failed })
+}
+
+fn people(checks: &[Check]) -> String {
+    let mut table = Table::new(["", "CHECK", "FOUND"]);
+    for check in checks {
+        let health = match check.health {
+            Health::Ok => "✔ ok",
+            Health::Warn => "! warn",
+            Health::Fail => "✘ fail",
+        };
+        table.row([health.to_owned(), check.name.to_owned(), check.found.clone()]);
+        if let Some(hint) = &check.hint {
+            table.row([String::new(), String::new(), format!("hint: {hint}")]);
+        }
+    }
+    table.render("")
+}
+
+async fn git() -> Check {
+    match Git::find(&[Protocol::Https]).await {
+        Ok(_) => Check::ok("git", format!("there, {} or later", conductor_git::OLDEST_GIT)),
+        Err(error) => {
+            let hint = format!("install git {} or later", conductor_git::OLDEST_GIT);
+            Check::fail("git", crate::exit::chain(&error), hint)
+        }
+    }
+}
+
+fn data_dir(session: &Session) -> Check {
+    const NAME: &str = "data directory";
+    let path = session.data_dir.path();
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Check::warn(
+                NAME,
+                format!("{} is not there yet", path.display()),
+                "`conductor serve` makes it",
+            );
+        }
+        Err(error) => {
+            return Check::fail(
+                NAME,
+                format!("{}: {error}", path.display()),
+                "look at its permissions",
+            );
+        }
+    };
+    let mode = metadata.mode() & 0o777;
+    if let Err(error) = tempfile::NamedTempFile::new_in(path) {
+        return Check::fail(
+            NAME,
+            format!("{} cannot be written: {error}", path.display()),
+            "look at its permissions",
+        );
+    }
+    if mode & 0o077 != 0 {
+        let hint = format!("chmod 700 {}", path.display());
+        return Check::fail(
+            NAME,
+            format!("{} can be read by others (mode {mode:o})", path.display()),
+            hint,
+        );
+    }
+    Check::ok(NAME, format!("{} is yours alone", path.display()))
+}
+
+fn room(session: &Session) -> Check {
+    const NAME: &str = "disk space";
+    let existing = session.data_dir.path().ancestors().find(|path| path.exists());
+    let Some(Ok(found)) = existing.map(nix::sys::statvfs::statvfs) else {
+        return Check::warn(NAME, "could not be seen", "look at it with `df`");
+    };
+    // The types differ between systems; both are counts of blocks and bytes.
+    #[allow(clippy::useless_conversion, reason = "u32 on some systems")]
+    let free = u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size()));
+    let said = format!("{:.1} GiB free", free as f64 / 1024.0 / 1024.0 / 1024.0);
+    match free {
+        free if free < ROOM / 10 => Check::fail(NAME, said, "make room; nothing can be kept without it"),
+        free if free < ROOM => Check::warn(NAME, said, "large repositories may not find room"),
+        _ => Check::ok(NAME, said),
+    }
+}
+
+async fn database(session: &Session) -> Check {
+    const NAME: &str = "database";
+    match wire::open_for_reading(&session.data_dir).await {
+        Ok(records) => {
+            let instance = records.reader().instance().await;
+            records.close().await;
+            match instance {
+                Ok(instance) => Check::ok(
+                    NAME,
+                    format!(
+                        "opens, {} projects, {} repositories",
+                        instance.projects.len(),
+                        instance.repos.len()
+                    ),
+                ),
+                Err(error) => Check::fail(NAME, error.to_string(), error.hint()),
+            }
+        }
+        Err(failure) if failure.exit == Exit::NoServer => {
+            Check::warn(NAME, "is not there yet", "`conductor serve` makes it")
+        }
+        Err(failure) => Check::fail(NAME, failure.what, failure.hint.unwrap_or_default()),
+    }
+}
+
+fn settings(session: &Session) -> Check {
+    const NAME: &str = "settings";
+    let path = session.data_dir.settings_file();
+    match Told::default().or_file(&path) {
+        Ok(_) if path.exists() => Check::ok(NAME, format!("{} can be used", path.display())),
+        Ok(_) => Check::ok(NAME, "no conductor.toml; flags and defaults count"),
+        Err(failure) => Check::fail(NAME, failure.what, failure.hint.unwrap_or_default()),
+    }
+}
+
+async fn server(session: &Session) -> Check {
+    const NAME: &str = "server";
+    match session.client().await {
+        Ok(client) => Check::ok(NAME, format!("answers at {}", client.url())),
+        Err(failure) if failure.exit == Exit::NoServer => {
+            Check::warn(NAME, failure.what, "start `conductor serve` when you need it")
+        }
+        Err(failure) => Check::fail(NAME, failure.what, failure.hint.unwrap_or_default()),
+    }
+}
+
+async fn forge(session: &Session, given: Option<String>) -> Check {
+    const NAME: &str = "forge";
+    let told = Told::default()
+        .or_file(&session.data_dir.settings_file())
+        .unwrap_or_default();
+    let Some(url) = given.or(told.forge_url) else {
+        return Check::warn(
+            NAME,
+            "no forge is configured",
+            "name it with --forge-url or in conductor.toml",
+        );
+    };
+    let client = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(Duration::from_secs(10))
+        .user_agent("conductor-doctor")
+        .build();
+    let asked = match client {
+        Ok(client) => client.get(&url).send().await,
+        Err(error) => Err(error),
+    };
+    match asked {
+        Ok(response) => Check::ok(NAME, format!("{url} answers ({})", response.status())),
+        Err(error) => Check::fail(
+            NAME,
+            crate::exit::chain(&error),
+            "check the address, the network and a proxy in between",
+        ),
+    }
+}
+
+async fn programs() -> Check {
+    let environment = environment::all();
+    let mut found = Vec::new();
+    for program in super::serve::USUAL_PROGRAMS {
+        if Toolchain::find(&[program], &environment).await.is_ok() {
+            found.push(program);
+        }
+    }
+    if found.is_empty() {
+        return Check::warn(
+            "programs",
+            "none of the usual test runners",
+            "install what your test commands call",
+        );
+    }
+    Check::ok("programs", format!("for test commands: {}", found.join(", ")))
+}

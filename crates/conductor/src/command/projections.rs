@@ -1,0 +1,35 @@
+//! `conductor projections`: throws away what is derived from the log and makes it anew.
+//!
+//! Works on the database itself, so no server may run. It does not know what projections hold.
+
+use crate::exit::{Exit, Failure};
+use crate::session::Session;
+use crate::wire;
+
+/// Looks after what is derived from the log
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum ProjectionsCommand {
+    /// Makes all projections anew from the log; no server may run meanwhile
+    Rebuild,
+}
+
+/// Runs the command.
+pub(crate) async fn projections(session: &Session, command: ProjectionsCommand) -> Result<Exit, Failure> {
+    match command {
+        ProjectionsCommand::Rebuild => {
+            if !session.data_dir.database().exists() {
+                // Opening for writing would make an empty database where a typo points.
+                wire::open_for_reading(&session.data_dir).await?;
+            }
+            let _claim = session.data_dir.claim()?;
+            let records = wire::open(&session.data_dir).await?;
+            let streams = records.rebuild().await?;
+            records.close().await;
+            let rebuilt = serde_json::json!({ "streams": streams });
+            session.out.data(&rebuilt, |_| {
+                format!("✔ projections of {streams} streams made anew\n")
+            })?;
+            Ok(Exit::Ok)
+        }
+    }
+}

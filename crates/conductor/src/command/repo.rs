@@ -1,0 +1,129 @@
+//! `conductor repo`: repositories that runs may work on, registered one by one.
+//!
+//! It does not know what a repository holds.
+
+use conductor_web::api::{RegisterRepo, RepoList, RepoView};
+
+use crate::exit::{Exit, Failure};
+use crate::session::Session;
+use crate::show::table::Table;
+
+/// Registers repositories
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum RepoCommand {
+    /// Registers a repository, or changes its registration
+    Add {
+        /// The repository at the forge, as owner/name
+        repo: String,
+        /// The project it belongs to
+        #[arg(long)]
+        project: String,
+        /// The command that decides whether work is right; run without a shell
+        #[arg(long, value_name = "COMMAND")]
+        test: String,
+        /// How many runs may work on it at once
+        #[arg(long, value_name = "N")]
+        slots: Option<u32>,
+        /// The branch to base work on [default: the forge's default branch]
+        #[arg(long, value_name = "BRANCH")]
+        base: Option<String>,
+    },
+    /// Lists the repositories
+    List,
+}
+
+/// Runs the command.
+pub(crate) async fn repo(session: &Session, command: RepoCommand) -> Result<Exit, Failure> {
+    match command {
+        RepoCommand::Add {
+            repo,
+            project,
+            test,
+            slots,
+            base,
+        } => {
+            let wish = RegisterRepo {
+                project,
+                repo,
+                test_command: words(&test)?,
+                slots,
+                base_branch: base,
+            };
+            let client = session.client().await?;
+            let registered: RepoView = client.post("/repos", &wish).await?;
+            session.out.talk(&format!(
+                "✔ {} registered in project {}",
+                registered.repo, registered.project
+            ));
+            session.out.data(&registered, |_| String::new())?;
+        }
+        RepoCommand::List => {
+            let repos = RepoList {
+                repos: session.source().await?.instance().await?.repos,
+            };
+            session.out.data(&repos, |list| {
+                let mut table = Table::new(["REPOSITORY", "PROJECT", "BASE", "SLOTS", "TEST"]);
+                for repo in &list.repos {
+                    let test = repo.test_command.join(" ");
+                    let cells = [
+                        repo.repo.clone(),
+                        repo.project.to_string(),
+                        repo.base_branch.clone(),
+                    ];
+                    let [name, project, base] = cells;
+                    table.row([name, project, base, repo.slots.to_string(), test]);
+                }
+                table.render(
+                    "no repositories; `conductor repo add owner/name --project … --test …` registers one",
+                )
+            })?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Splits a command into its argv; quotes group, a backslash takes the next character as it is, nothing else is special.
+pub(crate) fn words(command: &str) -> Result<Vec<String>, Failure> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut chars = command.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), c) => word.get_or_insert_default().push(c),
+            (_, '\\') => word.get_or_insert_default().extend(chars.next()),
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        let what = format!("`{command}` ends inside quotes");
+        return Err(Failure::coded("CDR0304", what, "close the quotes").exiting(Exit::Usage));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_command_is_split_without_a_shell() {
+        let split = |text: &str| words(text).expect("closed quotes");
+        assert_eq!(split("cargo test  --locked"), ["cargo", "test", "--locked"]);
+        assert_eq!(
+            split(r#"sh -c 'a && "b"' "c d\"e" '' f\ g"#),
+            ["sh", "-c", "a && \"b\"", "c d\"e", "", "f g"]
+        );
+        assert_eq!(split("echo $HOME;rm *"), ["echo", "$HOME;rm", "*"]);
+        assert_eq!(split("  "), Vec::<String>::new());
+        assert_eq!(words("make 'x").expect_err("open quotes").exit, Exit::Usage);
+    }
+}

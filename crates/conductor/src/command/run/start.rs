@@ -1,0 +1,62 @@
+//! `conductor run start`: asks the server for a run per issue.
+//!
+//! It does not know what the server checks.
+
+use std::path::PathBuf;
+
+use conductor_web::api::{StartRun, Started};
+
+use crate::exit::{Exit, Failure};
+use crate::session::Session;
+use crate::settings::check_scenario;
+
+/// Starts a run for an issue
+#[derive(Debug, clap::Args)]
+pub(crate) struct StartArgs {
+    /// The repository, as owner/name
+    repo: String,
+    /// The issues' numbers; each gets a run of its own
+    #[arg(required = true)]
+    issues: Vec<u64>,
+    /// Position in the queue, 1 (last) to 10 (first)
+    #[arg(long, value_name = "N")]
+    priority: Option<u8>,
+    /// What scripted agents play in this run, instead of the server's scenario
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) async fn start(session: &Session, args: StartArgs) -> Result<Exit, Failure> {
+    let scenario = match &args.scenario {
+        None => None,
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Failure::because(format!("reading the scenario {}", path.display()), &error)
+            })?;
+            check_scenario(&text, path)?;
+            Some(text)
+        }
+    };
+    let client = session.client().await?;
+    for issue in args.issues {
+        let wish = StartRun {
+            repo: args.repo.clone(),
+            issue,
+            priority: args.priority,
+            scenario: scenario.clone(),
+        };
+        let started: Started = client.post("/runs", &wish).await?;
+        session.out.talk(&format!(
+            "✔ run {} started for {}#{issue}",
+            started.run, args.repo
+        ));
+        session
+            .out
+            .talk(&format!("hint: `conductor run watch {}` follows it", started.run));
+        session
+            .out
+            .data(&started, |started| format!("{}\n", started.run))?;
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,127 @@
+//! `conductor serve`: runs the server until it is told to stop.
+//!
+//! It does not know what the server serves.
+
+use conductor_executor::{Consent, Reason, Toolchain, choice};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::environment;
+use crate::exit::{Exit, Failure};
+use crate::server::{Server, Setup};
+use crate::session::Session;
+use crate::settings::Told;
+
+/// Programs that test commands of the usual projects call, where they are there.
+pub(crate) const USUAL_PROGRAMS: [&str; 6] = ["cargo", "rustc", "python3", "node", "go", "make"];
+
+/// Runs the server: everything that works goes through it
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    told: Told,
+    /// States that agents' commands may run as this user without a sandbox; for the demo and tests only.
+    #[arg(long, hide = true)]
+    i_know_this_is_unsafe_demo: bool,
+}
+
+/// Runs the server.
+pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Failure> {
+    log_to_stderr();
+    session.data_dir.create()?;
+    let told = args.told.or_file(&session.data_dir.settings_file())?;
+    let consent = args
+        .i_know_this_is_unsafe_demo
+        .then(|| Consent::to_run_commands_without_a_sandbox(Reason::Test));
+    let executor = choice::choose(told.executor.as_deref(), consent.as_ref()).map_err(|refused| {
+        let hint = "name it with --executor; the sandboxed executors come with a later version";
+        Failure::coded("CDR0405", refused.to_string(), hint).exiting(Exit::Refused)
+    })?;
+    let Some(consent) = consent else {
+        return Err(Failure::new(
+            "an executor without a sandbox was chosen without consent",
+        ));
+    };
+    let setup = Setup {
+        listen: told.listen()?,
+        forge: told.forge()?,
+        webhook_secret: told.webhook_secret()?,
+        public_url: told.public_url.clone(),
+        executor,
+        consent,
+        toolchain: toolchain().await,
+        scenario: told.scenario()?,
+        limits: told.limits.complete(),
+        data_dir: session.data_dir.clone(),
+    };
+    let mut interrupt = listen_for(SignalKind::interrupt())?;
+    let mut terminate = listen_for(SignalKind::terminate())?;
+    let server = Server::start(setup).await?;
+    announce(session, &server)?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    session
+        .out
+        .talk("stopping: what is under way may finish, then the heads are anchored (again to stop at once)");
+    tokio::select! {
+        stopped = server.stop() => stopped?,
+        _ = interrupt.recv() => return Ok(Exit::Failed),
+        _ = terminate.recv() => return Ok(Exit::Failed),
+    }
+    session.out.talk("stopped");
+    Ok(Exit::Ok)
+}
+
+fn announce(session: &Session, server: &Server) -> Result<(), Failure> {
+    let file = server.file();
+    let recovered = server.recovered();
+    for (count, what) in [
+        (recovered.switched, "runs were told of the kill switch"),
+        (recovered.stopped, "effects that were told to stop are settled"),
+        (recovered.reaped, "left-over processes were ended"),
+    ] {
+        if count > 0 {
+            session.out.talk(&format!("recovered: {count} {what}"));
+        }
+    }
+    session.out.talk(&format!(
+        "listening on {} with data in {}",
+        file.url,
+        session.data_dir.path().display()
+    ));
+    if session.out.is_json() {
+        let value =
+            serde_json::json!({ "url": file.url, "pid": file.pid, "data_dir": session.data_dir.path() });
+        session.out.text(&format!("{value}\n"))?;
+    }
+    Ok(())
+}
+
+/// Finds what is there; a test command that needs something else says so itself.
+pub(crate) async fn toolchain() -> Toolchain {
+    let environment = environment::all();
+    let mut found = Vec::new();
+    for program in USUAL_PROGRAMS {
+        if Toolchain::find(&[program], &environment).await.is_ok() {
+            found.push(program);
+        }
+    }
+    Toolchain::find(&found, &environment)
+        .await
+        .unwrap_or_else(|_| Toolchain::system())
+}
+
+fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {
+    signal(kind).map_err(|error| Failure::because("listening for signals", &error))
+}
+
+/// Logs to stderr; `CONDUCTOR_LOG` says what, as in `CONDUCTOR_LOG=conductor_engine=debug`.
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env("CONDUCTOR_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let _set_already = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init();
+}

@@ -1,0 +1,166 @@
+//! Plays the run: follows it live, lets a person decide where one is asked, and merges at the end.
+//!
+//! Without a terminal, or with `--yes`, nobody is asked and nothing waits. This module does not know how the stage was
+//! built.
+
+use std::time::Duration;
+
+use conductor_domain::id::RunId;
+use conductor_web::api::{AcceptedView, ActionRequest, RunDetail, StateChange};
+use futures_util::StreamExt as _;
+
+use crate::client::Message;
+use crate::demo::stage::Stage;
+use crate::exit::{Exit, Failure};
+use crate::out::Out;
+use crate::show;
+use crate::show::progress::Progress;
+
+/// A run that says nothing for so long has got stuck.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// How the person decides.
+struct Person {
+    out: Out,
+    is_asked: bool,
+}
+
+/// Plays the run to its end.
+pub(crate) async fn play(out: Out, stage: &Stage, yes: bool) -> Result<RunId, Failure> {
+    let started = stage.start_run().await?;
+    let person = Person {
+        out,
+        is_asked: !yes && out.can_ask(),
+    };
+    let mut progress = Progress::new(out);
+    let ended = follow(stage, &person, &started.run, &mut progress).await;
+    progress.finish();
+    ended.map(|()| started.run)
+}
+
+async fn follow(stage: &Stage, person: &Person, run: &RunId, progress: &mut Progress) -> Result<(), Failure> {
+    let mut messages = stage.client.follow(run.as_str(), 0).await?;
+    let mut acted_on = String::new();
+    loop {
+        let message = tokio::time::timeout(SILENCE, messages.next())
+            .await
+            .map_err(|_| {
+                let what = format!("run {run} has said nothing for {} s", SILENCE.as_secs());
+                Failure::coded(
+                    "CDR0416",
+                    what,
+                    "the log on the stage says more; please report it",
+                )
+            })?;
+        let Some(message) = message else {
+            return Err(Failure::new(format!(
+                "the stream of run {run} ended before the run did"
+            )));
+        };
+        match message {
+            Message::Record(record) => progress.record(&record),
+            Message::Talk(talk) => progress.talk(&talk),
+            Message::Problem(problem) => return Err(problem.into()),
+            Message::State(state) => {
+                progress.state(&state);
+                if state.run.ended && state.cleaned_up {
+                    return Ok(());
+                }
+                // The same question is put once, however often the run says that it waits.
+                let question = format!(
+                    "{} {} {}",
+                    state.run.phase, state.run.needs_human, state.waits_for
+                );
+                if question != acted_on && is_for_a_person(&state) {
+                    acted_on = question;
+                    progress.pause();
+                    respond(stage, person, &state).await?;
+                    progress.go_on();
+                }
+            }
+        }
+    }
+}
+
+fn is_for_a_person(state: &StateChange) -> bool {
+    !state.run.ended && (state.run.needs_human || (state.run.phase == "awaiting_merge" && !state.run.held))
+}
+
+async fn respond(stage: &Stage, person: &Person, state: &StateChange) -> Result<(), Failure> {
+    let run = &state.run.id;
+    let detail: RunDetail = stage.client.get(&format!("/runs/{run}")).await?;
+    if let Some(action) = person.answer(&detail).await? {
+        let _: AcceptedView = stage
+            .client
+            .post(&format!("/runs/{run}/actions"), &action)
+            .await?;
+    } else if let (Some(pull_request), "awaiting_merge") = (&detail.pull_request, detail.run.phase.as_str()) {
+        person
+            .agree(&format!(
+                "merge pull request #{} as {}?",
+                pull_request.number,
+                stage.person()
+            ))
+            .await?;
+        stage.merge(pull_request.number).await?;
+    } else if !detail.holds.is_empty() {
+        let what = format!("run {run} stands still: {}", detail.waits_for);
+        return Err(Failure::coded(
+            "CDR0417",
+            what,
+            "the scenario led here; `conductor serve` lets you go on by hand",
+        )
+        .exiting(Exit::NeedsHuman));
+    }
+    Ok(())
+}
+
+impl Person {
+    /// Decides at a gate or answers a question; nothing where neither is open.
+    async fn answer(&self, detail: &RunDetail) -> Result<Option<ActionRequest>, Failure> {
+        if let Some(gate) = &detail.gate {
+            self.out.talk(&show::run::gate(gate));
+            self.agree(&format!("approve this {}?", gate.kind)).await?;
+            let comment = None;
+            return Ok(Some(ActionRequest::Approve {
+                gate: Some(gate.kind),
+                subject: gate.subject.clone(),
+                comment,
+            }));
+        }
+        let Some(hold) = detail.holds.iter().find(|hold| hold.question.is_some()) else {
+            return Ok(None);
+        };
+        self.out.talk(&conductor_web::visible::text(&hold.text).text);
+        let text = if self.is_asked {
+            self.out.ask("your answer: ").await.unwrap_or_default()
+        } else {
+            "Go on as you think best.".to_owned()
+        };
+        Ok(Some(ActionRequest::Answer {
+            question: hold.question.clone(),
+            text,
+        }))
+    }
+
+    async fn agree(&self, question: &str) -> Result<(), Failure> {
+        if !self.is_asked {
+            self.out.talk(&format!("{question} yes"));
+            return Ok(());
+        }
+        let said = self
+            .out
+            .ask(&format!("{question} [Y/n] "))
+            .await
+            .unwrap_or_else(|| "n".to_owned());
+        if matches!(said.to_ascii_lowercase().as_str(), "" | "y" | "yes") {
+            return Ok(());
+        }
+        Err(Failure::coded(
+            "CDR0415",
+            "nothing was decided",
+            "start the demo again and answer `y`",
+        )
+        .exiting(Exit::Refused))
+    }
+}

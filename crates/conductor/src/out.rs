@@ -1,0 +1,104 @@
+//! Where words go: data to stdout, talk to stderr; a reader that went away ends the program quietly.
+//!
+//! This module does not know what is said.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use serde::Serialize;
+
+use crate::exit::Failure;
+
+/// Where words go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Out {
+    json: bool,
+}
+
+impl Out {
+    /// Prints data as JSON when `json`, else for people.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Tells whether data is wanted as JSON.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Prints data: the value as JSON, or what `people` makes of it.
+    pub(crate) fn data<T: Serialize>(
+        self,
+        value: &T,
+        people: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        let text = if self.json {
+            let mut text = serde_json::to_string_pretty(value)
+                .map_err(|error| Failure::because("writing the answer as JSON", &error))?;
+            text.push('\n');
+            text
+        } else {
+            people(value)
+        };
+        self.text(&text)
+    }
+
+    /// Prints text that is data.
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        match io::stdout().lock().write_all(text.as_bytes()) {
+            Ok(()) => Ok(()),
+            // Whoever read has seen enough, as in `conductor run list | head`.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => Err(Failure::because("writing to stdout", &error)),
+        }
+    }
+
+    /// Says something to whoever watches; nobody has to.
+    pub(crate) fn talk(self, line: &str) {
+        let _nobody_listens = writeln!(io::stderr().lock(), "{line}");
+    }
+
+    /// Says something without ending the line.
+    pub(crate) fn prompt(self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _nobody_listens = write!(stderr, "{text}").and_then(|()| stderr.flush());
+    }
+
+    /// Tells whether a person sits there who can be asked.
+    pub(crate) fn can_ask(self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Tells whether talk goes to a terminal.
+    pub(crate) fn is_watched(self) -> bool {
+        io::stderr().is_terminal()
+    }
+
+    /// Asks and reads one line; the end of input is no answer.
+    pub(crate) async fn ask(self, question: &str) -> Option<String> {
+        self.prompt(question);
+        let read = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            io::stdin()
+                .lock()
+                .read_line(&mut line)
+                .ok()
+                .filter(|bytes| *bytes > 0)
+                .map(|_| line.trim().to_owned())
+        });
+        read.await.ok().flatten()
+    }
+
+    /// Says what went wrong and what to do.
+    pub(crate) fn failure(self, failure: &Failure) {
+        let code = failure
+            .code
+            .as_ref()
+            .map(|code| format!("[{code}]"))
+            .unwrap_or_default();
+        let what = conductor_web::visible::text(&failure.what).text;
+        self.talk(&format!("error{code}: {what}"));
+        if let Some(hint) = &failure.hint {
+            self.talk(&format!("hint: {hint}"));
+        }
+    }
+}

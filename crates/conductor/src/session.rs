@@ -1,0 +1,109 @@
+//! What a command works with: where the data is, where words go, and a server or a database to ask.
+//!
+//! Runs one command and turns its end into an exit code. This module does not know any command.
+
+use crate::cli::{self, Cli};
+use crate::client::Client;
+use crate::data_dir::DataDir;
+use crate::environment;
+use crate::exit::{Exit, Failure};
+use crate::out::Out;
+use crate::server_file::{Found, ServerFile};
+use crate::source::Source;
+
+/// What a command works with.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Where words go.
+    pub(crate) out: Out,
+    /// Where the data is.
+    pub(crate) data_dir: DataDir,
+}
+
+/// Runs the command and says what went wrong.
+pub(crate) fn run(cli: Cli) -> Exit {
+    let out = Out::new(cli.global.json);
+    let ended = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::because("starting the program", &error))
+        .and_then(|runtime| {
+            let session = Session::new(out, &cli)?;
+            let ended = runtime.block_on(cli::dispatch(&session, cli.command));
+            // A question that nobody answered must not keep the program from ending.
+            runtime.shutdown_background();
+            ended
+        });
+    ended.unwrap_or_else(|failure| {
+        out.failure(&failure);
+        failure.exit
+    })
+}
+
+impl Session {
+    fn new(out: Out, cli: &Cli) -> Result<Self, Failure> {
+        let path = cli
+            .global
+            .data_dir
+            .clone()
+            .or_else(environment::default_data_dir)
+            .ok_or_else(|| {
+                Failure::coded(
+                    "CDR0409",
+                    "there is no home directory to keep data in",
+                    "name a directory with --data-dir or CONDUCTOR_DATA_DIR",
+                )
+                .exiting(Exit::Usage)
+            })?;
+        let path = std::path::absolute(&path).map_err(|error| {
+            Failure::because(format!("finding the data directory {}", path.display()), &error)
+        })?;
+        Ok(Self {
+            out,
+            data_dir: DataDir::new(path),
+        })
+    }
+
+    /// Reaches the server; without one, nothing can be changed.
+    pub(crate) async fn client(&self) -> Result<Client, Failure> {
+        let no_server = |what: String| {
+            Failure::coded(
+                "CDR0401",
+                what,
+                "start `conductor serve`, or name its data directory with --data-dir",
+            )
+            .exiting(Exit::NoServer)
+        };
+        match ServerFile::find(&self.data_dir.server_file())? {
+            Found::Server(file) => {
+                let client = Client::new(&file)?;
+                let health = client.health().await?;
+                if (health.pid, health.started_at) != (file.pid, file.started_at) {
+                    let path = self.data_dir.path().display();
+                    return Err(no_server(format!(
+                        "what answers at {} is not the server of {path}",
+                        file.url
+                    )));
+                }
+                Ok(client)
+            }
+            Found::Gone { pid } => Err(no_server(format!(
+                "no server runs on {}; the last one (process {pid}) ended without saying so",
+                self.data_dir.path().display()
+            ))),
+            Found::Nothing => Err(no_server(format!(
+                "no server runs on {}",
+                self.data_dir.path().display()
+            ))),
+        }
+    }
+
+    /// Reaches the server, or without one opens the database for reading.
+    pub(crate) async fn source(&self) -> Result<Source, Failure> {
+        match self.client().await {
+            Ok(client) => Ok(Source::Server(client)),
+            Err(failure) if failure.exit == Exit::NoServer => Source::open_database(&self.data_dir).await,
+            Err(failure) => Err(failure),
+        }
+    }
+}

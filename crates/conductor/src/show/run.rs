@@ -1,0 +1,143 @@
+//! Shows a run whole: header, why it stands still, what is asked of a person, plan, tests, and the next command.
+//!
+//! Texts of others are shown byte for byte, hidden characters as visible codes with a count (S-48), nothing cut (S-49).
+//! This module does not know where the run comes from.
+
+use std::fmt::Write as _;
+
+use conductor_domain::time::{Millis, Timestamp};
+use conductor_web::api::{GateView, RunDetail, TextView};
+use conductor_web::visible;
+
+use crate::show::{state, time};
+
+/// Shows everything about a run.
+pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
+    let run = &detail.run;
+    let mut text = String::new();
+    let title = visible::line(&run.title);
+    let mut field = |name: &str, value: String| {
+        let _string = writeln!(text, "{name:<14}{value}");
+    };
+    field("run", format!("{}  {}", run.id, state::state(run)));
+    field("issue", format!("{}#{}  {title}", run.repo, run.issue));
+    field("project", format!("{}, priority {}", run.project, run.priority));
+    field("branch", detail.branch.clone());
+    field("started", time::ago(run.created_at, now));
+    field(
+        "changed",
+        format!("{} ({} events)", time::ago(run.updated_at, now), run.events),
+    );
+    if let Some(pull_request) = &detail.pull_request {
+        let head = pull_request.head.get(..12).unwrap_or_default();
+        field(
+            "pull request",
+            format!(
+                "#{} {} at {head}",
+                pull_request.number,
+                visible::line(&pull_request.url)
+            ),
+        );
+    }
+    for hold in &detail.holds {
+        field("held", visible::line(&hold.text));
+    }
+    field("waits for", detail.waits_for.clone());
+    if !detail.under_way.is_empty() {
+        field("under way", detail.under_way.join(", "));
+    }
+    if let Some(saved) = &detail.saved {
+        field("saved work", visible::line(saved));
+    }
+    match detail.tests.as_slice() {
+        [] => field("tests", "not run".to_owned()),
+        tests => {
+            for test in tests {
+                let symbol = if test.passed { "✔" } else { "✘" };
+                let took = time::length(test.time);
+                field(
+                    "tests",
+                    format!(
+                        "{symbol} {} ({took}, output {})",
+                        visible::line(&test.said),
+                        test.output.short()
+                    ),
+                );
+            }
+        }
+    }
+    let phases: Vec<String> = detail
+        .phases
+        .iter()
+        .map(|span| format!("{} {}", span.name, time::length(Millis(span.ms))))
+        .collect();
+    if !phases.is_empty() {
+        field("phases", phases.join(" → "));
+    }
+    match (&detail.gate, &detail.plan) {
+        (Some(open), _) => text.push_str(&gate(open)),
+        (None, Some(plan)) => text.push_str(&framed(plan)),
+        (None, None) => {}
+    }
+    if !detail.next.is_empty() {
+        text.push_str("\nnext:\n");
+        for step in &detail.next {
+            let _string = writeln!(text, "  {}\n    # {}", step.command, step.what);
+        }
+    }
+    text
+}
+
+/// Shows what a gate asks to approve.
+pub(crate) fn gate(gate: &GateView) -> String {
+    let mut text = format!("\nto be approved: {} {}\n", gate.kind, gate.subject);
+    for finding in &gate.findings {
+        let _string = writeln!(text, "  ! {}", visible::line(finding));
+    }
+    for shown in &gate.shown {
+        text.push_str(&framed(shown));
+    }
+    text
+}
+
+fn framed(shown: &TextView) -> String {
+    let visible = visible::text(&shown.text);
+    let mut text = format!("\n── {} {} ", shown.kind.replace('_', " "), shown.digest.short());
+    text.extend(std::iter::repeat_n('─', 40));
+    text.push('\n');
+    if visible.hidden > 0 {
+        let _string = writeln!(text, "! {} hidden characters are shown as ⟨U+…⟩", visible.hidden);
+    }
+    if shown.truncated {
+        text.push_str("! this text was cut when it was kept\n");
+    }
+    for line in visible.text.lines() {
+        let _string = writeln!(text, "│ {line}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use conductor_domain::digest::Digest;
+
+    use super::*;
+
+    /// S-48: a plan cannot hide words from its reader, nor draw on the terminal.
+    #[test]
+    fn hidden_characters_are_shown_and_counted() {
+        let text = "do it\u{202e}\u{1b}[2K\nthen this";
+        let shown = TextView {
+            kind: "plan".into(),
+            digest: Digest::of(b"x"),
+            truncated: false,
+            text: text.into(),
+        };
+        let framed = framed(&shown);
+        assert!(framed.contains("! 2 hidden characters"), "{framed}");
+        assert!(
+            framed.contains("│ do it⟨U+202E⟩⟨U+001B⟩[2K\n│ then this\n"),
+            "{framed}"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! Tells an event of a run in one sentence, for people who watch; most events are nobody's business but the log's.
+//!
+//! This module does not know where events come from.
+
+use conductor_domain::event::Event;
+use conductor_domain::plan::Verdict;
+use conductor_web::api::EventView;
+use conductor_web::visible;
+
+/// Tells a record, where it is worth telling.
+pub(crate) fn of(record: &EventView) -> Option<String> {
+    if record.class != "decision" {
+        return None;
+    }
+    tell(&serde_json::from_value(record.payload.clone()).ok()?).map(|sentence| visible::line(&sentence))
+}
+
+fn tell(event: &Event) -> Option<String> {
+    let verdict = |verdict: Verdict| match verdict {
+        Verdict::Approve => "agrees",
+        Verdict::Reject => "rejects",
+    };
+    let sentence = if let Event::IssueSnapshotted { issue } = event {
+        format!("read issue {}: {}", issue.number, issue.title)
+    } else if let Event::WorkspacePrepared { base } = event {
+        format!("working directory ready at {}", short(base.as_str()))
+    } else if let Event::PlanDrafted { plan } = event {
+        format!("Planner: {} ({} files)", plan.summary, plan.files.len())
+    } else if let Event::PlanReviewed { review } = event {
+        format!("Reviewer {} the plan", verdict(review.verdict))
+    } else if let Event::GateApproved {
+        kind, subject, by, ..
+    } = event
+    {
+        format!("{by} approved the {kind} {}", subject.short())
+    } else if let Event::GateRevised { kind, by, .. } = event {
+        format!("{by} sent the {kind} back")
+    } else if let Event::GateRejected { kind, by, .. } = event {
+        format!("{by} rejected the {kind}")
+    } else if let Event::WorkCommitted { commit, .. } = event {
+        format!("committed {}", short(commit.as_str()))
+    } else if let Event::WorkRebased { base, .. } = event {
+        format!("moved the work onto {}", short(base.as_str()))
+    } else if let Event::TestsRan { tests, .. } = event {
+        format!(
+            "{} {}",
+            if tests.has_passed() { "✔" } else { "✘" },
+            tests.describe()
+        )
+    } else if let Event::TestsInterpreted {
+        contradicts: true, ..
+    } = event
+    {
+        "Tester's words contradict what was seen; what was seen counts".to_owned()
+    } else if let Event::ImplementationReviewed { review } = event {
+        format!("Reviewer {} the change", verdict(review.verdict))
+    } else if let Event::AttemptFailed { retries, .. } = event {
+        format!("attempt {retries} failed; the Implementer starts over")
+    } else if let Event::DiffInspected { inspection } = event {
+        format!(
+            "inspected the change: {} files, {} findings",
+            inspection.files.len(),
+            inspection.findings.len()
+        )
+    } else if let Event::Pushed { commit } = event {
+        format!("pushed {}", short(commit.as_str()))
+    } else if let Event::PullRequestOpened { pull_request } = event {
+        format!("opened pull request {} {}", pull_request.number, pull_request.url)
+    } else if let Event::PullRequestMerged { by } = event {
+        format!(
+            "pull request merged{}",
+            by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default()
+        )
+    } else if let Event::PullRequestClosed = event {
+        "pull request closed without a merge".to_owned()
+    } else if let Event::ChangesRequested { review } = event {
+        format!("{} asked for changes", review.by)
+    } else if let Event::HoldPlaced { hold } = event {
+        format!("‖ {hold}")
+    } else if let Event::AgentFailed { reason, failures, .. } = event {
+        format!("agent failed ({failures}): {reason}")
+    } else if let Event::Interrupted { effect, .. } = event {
+        format!("Conductor died during {effect}; it is taken up again")
+    } else if let Event::EffectRetryScheduled { reason, attempt, .. } = event {
+        format!("try {attempt} did not work: {reason}")
+    } else if let Event::CleanedUp { .. } = event {
+        "everything given back".to_owned()
+    } else {
+        return None;
+    };
+    Some(sentence)
+}
+
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}

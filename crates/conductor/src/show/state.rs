@@ -1,0 +1,25 @@
+//! A run's state as a symbol and a word.
+//!
+//! This module does not know colours.
+
+use conductor_web::api::RunView;
+
+/// The symbol and the word for where a run stands.
+pub(crate) fn state(run: &RunView) -> String {
+    let phase = run.phase.replace('_', " ");
+    let symbol = match run.phase.as_str() {
+        "completed" => "✔",
+        "failed" => "✘",
+        "cancelled" => "⊘",
+        _ if run.needs_human => "◆",
+        _ if run.held => "‖",
+        "awaiting_merge" => "◇",
+        _ => "▶",
+    };
+    let waits = match (run.needs_human, run.held) {
+        (true, _) => " (needs you)",
+        (false, true) => " (paused)",
+        (false, false) => "",
+    };
+    format!("{symbol} {phase}{waits}")
+}

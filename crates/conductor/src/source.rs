@@ -1,0 +1,179 @@
+//! Where reading commands read from: the running server, or the database itself when there is none.
+//!
+//! Both give the same answers in the same words. This module does not know how they are shown.
+
+use conductor_domain::id::RunId;
+use conductor_port::views::RunFilter;
+use conductor_web::Reader;
+use conductor_web::api::{Approvals, AuditView, EventList, InstanceView, ReplayView, RunDetail, RunList};
+
+use crate::client::Client;
+use crate::data_dir::DataDir;
+use crate::exit::Failure;
+use crate::wire::{self, Records};
+
+/// Where to read from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// The running server.
+    Server(Client),
+    /// The database, for reading only.
+    Database(Reader, Records),
+}
+
+/// Which runs to list.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) project: Option<String>,
+    pub(crate) repo: Option<String>,
+    pub(crate) phase: Option<String>,
+    pub(crate) open: bool,
+    pub(crate) needs_human: bool,
+    pub(crate) after: Option<RunId>,
+    pub(crate) limit: u32,
+}
+
+impl Source {
+    /// Opens the database of a data directory for reading.
+    pub(crate) async fn open_database(data_dir: &DataDir) -> Result<Self, Failure> {
+        let records = wire::open_for_reading(data_dir).await?;
+        Ok(Self::Database(records.reader(), records))
+    }
+
+    /// Lists runs.
+    pub(crate) async fn runs(&self, wanted: Wanted) -> Result<RunList, Failure> {
+        match self {
+            Self::Server(client) => client.get(&format!("/runs?{}", query(&wanted))).await,
+            Self::Database(reader, _) => {
+                let repo = match &wanted.repo {
+                    None => None,
+                    Some(name) => {
+                        let repos = reader.instance().await?.repos;
+                        let Some(known) = repos.iter().find(|known| known.repo.eq_ignore_ascii_case(name))
+                        else {
+                            return Ok(RunList {
+                                runs: vec![],
+                                next: None,
+                            });
+                        };
+                        Some(known.id)
+                    }
+                };
+                let filter = RunFilter {
+                    project: wanted.project,
+                    repo,
+                    phase: wanted.phase,
+                    needs_human: wanted.needs_human,
+                    open: wanted.open,
+                    pull_request: None,
+                    issue: None,
+                    after: wanted.after,
+                    limit: wanted.limit,
+                };
+                Ok(reader.runs(filter).await?)
+            }
+        }
+    }
+
+    /// Tells everything about one run.
+    pub(crate) async fn run(&self, id: &RunId) -> Result<RunDetail, Failure> {
+        match self {
+            Self::Server(client) => client.get(&format!("/runs/{id}")).await,
+            Self::Database(reader, _) => Ok(reader.run(id).await?),
+        }
+    }
+
+    /// Reads records of a run.
+    pub(crate) async fn events(&self, id: &RunId, after: u64) -> Result<EventList, Failure> {
+        match self {
+            Self::Server(client) => client.get(&format!("/runs/{id}/events?after={after}")).await,
+            Self::Database(reader, _) => Ok(reader.events(id, after, 1_000).await?),
+        }
+    }
+
+    /// Lists what waits for a person.
+    pub(crate) async fn approvals(&self) -> Result<Approvals, Failure> {
+        match self {
+            Self::Server(client) => client.get("/approvals").await,
+            Self::Database(reader, _) => Ok(reader.approvals().await?),
+        }
+    }
+
+    /// Reads the instance.
+    pub(crate) async fn instance(&self) -> Result<InstanceView, Failure> {
+        match self {
+            Self::Server(client) => client.get("/instance").await,
+            Self::Database(reader, _) => Ok(reader.instance().await?),
+        }
+    }
+
+    /// Checks every stream.
+    pub(crate) async fn verify(&self) -> Result<AuditView, Failure> {
+        match self {
+            Self::Server(client) => client.get("/audit").await,
+            Self::Database(_, records) => Ok(records.verify().await?),
+        }
+    }
+
+    /// Recomputes a run.
+    pub(crate) async fn replay(&self, id: &RunId) -> Result<ReplayView, Failure> {
+        match self {
+            Self::Server(client) => client.get(&format!("/runs/{id}/replay")).await,
+            Self::Database(reader, records) => {
+                reader.run(id).await?;
+                Ok(records.replay(id).await?)
+            }
+        }
+    }
+}
+
+fn query(wanted: &Wanted) -> String {
+    let mut pairs = vec![
+        ("open", wanted.open.to_string()),
+        ("needs_human", wanted.needs_human.to_string()),
+    ];
+    let texts = [
+        ("project", &wanted.project),
+        ("repo", &wanted.repo),
+        ("phase", &wanted.phase),
+    ];
+    pairs.extend(
+        texts
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, encode(value.as_ref()?)))),
+    );
+    pairs.extend(wanted.after.as_ref().map(|after| ("after", after.to_string())));
+    pairs.push(("limit", wanted.limit.to_string()));
+    pairs
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect::<Vec<_>>()
+        .join("&")
+}
+
+fn encode(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_cannot_be_broken_out_of() {
+        let wanted = Wanted {
+            repo: Some("o/r&open=true#é".into()),
+            limit: 3,
+            ..Wanted::default()
+        };
+        assert_eq!(
+            query(&wanted),
+            "open=false&needs_human=false&repo=o%2Fr%26open%3Dtrue%23%C3%A9&limit=3"
+        );
+    }
+}
