@@ -1,0 +1,248 @@
+//! A forge in memory: issues, comments, pull requests, checks and branches, each write counted.
+//!
+//! Like the real one it accepts the same comment twice if nobody looks for it first; tests then see two. It does not
+//! know git beyond the names of commits.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use conductor_domain::effect::CommentTarget;
+use conductor_domain::fault::Fault;
+use conductor_domain::forge::{IssueProblem, PullRequestState};
+use conductor_domain::id::{CommitId, IssueNumber, PullRequestNumber, RepoId};
+use conductor_domain::spec::RepoRef;
+use conductor_port::forge::{
+    Forge, Issue, NewCheck, NewPullRequest, PullRequestReading, RepoDescription, ReviewReading,
+};
+use conductor_port::workspace::GitToken;
+
+use crate::world::World;
+
+/// A comment as it was posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostedComment {
+    /// Where.
+    pub target: CommentTarget,
+    /// What.
+    pub body: String,
+}
+
+/// A pull request as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FakePullRequest {
+    /// Its number.
+    pub number: PullRequestNumber,
+    /// Its branch.
+    pub branch: String,
+    /// Its title.
+    pub title: String,
+    /// Its text.
+    pub body: String,
+    /// Open, merged or closed.
+    pub state: PullRequestState,
+    /// The review that asks for changes.
+    pub review: Option<ReviewReading>,
+}
+
+/// Everything at the forge.
+#[derive(Debug, Default)]
+pub struct Archive {
+    /// The issues by repository and number.
+    pub issues: BTreeMap<(RepoId, u64), Issue>,
+    /// The comments, oldest first.
+    pub comments: Vec<PostedComment>,
+    /// The pull requests by repository and number.
+    pub pull_requests: BTreeMap<(RepoId, u64), FakePullRequest>,
+    /// The check runs by external id.
+    pub checks: BTreeMap<String, NewCheck>,
+    /// The branches by repository and name.
+    pub branches: BTreeMap<(RepoId, String), CommitId>,
+    /// Every change of anything, in order.
+    pub writes: Vec<String>,
+}
+
+/// A forge in memory.
+#[derive(Debug)]
+pub struct FakeForge {
+    world: Arc<World>,
+    archive: Mutex<Archive>,
+}
+
+impl FakeForge {
+    /// Makes an empty forge.
+    pub fn new(world: Arc<World>) -> Self {
+        Self {
+            world,
+            archive: Mutex::default(),
+        }
+    }
+
+    /// Looks at, or changes, what is at the forge.
+    pub fn archive(&self) -> MutexGuard<'_, Archive> {
+        self.archive.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn page(repo: &RepoRef, what: &str, number: u64) -> String {
+    format!("https://{}/{repo}/{what}/{number}", repo.host)
+}
+
+#[async_trait]
+impl Forge for FakeForge {
+    async fn repository(&self, owner: &str, name: &str) -> Result<Option<RepoDescription>, Fault> {
+        let weather = self.world.weather("read a repository").await;
+        weather.before()?;
+        weather.after(Some(RepoDescription {
+            id: RepoId(1),
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+            clone_url: format!("https://forge.test/{owner}/{name}.git"),
+            default_branch: "main".to_owned(),
+        }))
+    }
+
+    async fn issue(&self, repo: &RepoRef, number: IssueNumber) -> Result<Result<Issue, IssueProblem>, Fault> {
+        let weather = self.world.weather("read an issue").await;
+        weather.before()?;
+        let issue = self.archive().issues.get(&(repo.id, number.0)).cloned();
+        weather.after(issue.ok_or(IssueProblem::NotFound))
+    }
+
+    async fn comment(
+        &self,
+        repo: &RepoRef,
+        target: CommentTarget,
+        body: &str,
+        marker: &str,
+        repeated: bool,
+    ) -> Result<String, Fault> {
+        let weather = self.world.weather("comment").await;
+        weather.before()?;
+        let number = {
+            let mut archive = self.archive();
+            let found = archive
+                .comments
+                .iter()
+                .position(|comment| comment.target == target && comment.body.contains(marker));
+            if let Some(found) = found.filter(|_| repeated) {
+                found
+            } else {
+                let body = body.to_owned();
+                archive.comments.push(PostedComment { target, body });
+                archive.writes.push(format!("comment {marker}"));
+                archive.comments.len() - 1
+            }
+        };
+        weather.after(page(repo, "comment", number as u64))
+    }
+
+    async fn open_pull_request(
+        &self,
+        repo: &RepoRef,
+        new: &NewPullRequest,
+    ) -> Result<(PullRequestNumber, String), Fault> {
+        let weather = self.world.weather("open a pull request").await;
+        weather.before()?;
+        let number = {
+            let mut archive = self.archive();
+            let of_branch = |((id, _), pull_request): (&(RepoId, u64), &FakePullRequest)| {
+                (*id == repo.id && pull_request.branch == new.branch).then_some(pull_request.number)
+            };
+            let found = archive.pull_requests.iter().find_map(of_branch);
+            if let Some(found) = found {
+                found
+            } else {
+                let number = PullRequestNumber(1000 + archive.pull_requests.len() as u64);
+                let pull_request = FakePullRequest {
+                    number,
+                    branch: new.branch.clone(),
+                    title: new.title.clone(),
+                    body: new.body.clone(),
+                    state: PullRequestState::Open,
+                    review: None,
+                };
+                archive.pull_requests.insert((repo.id, number.0), pull_request);
+                archive.writes.push(format!("open {}", new.branch));
+                number
+            }
+        };
+        weather.after((number, page(repo, "pull", number.0)))
+    }
+
+    async fn pull_request(
+        &self,
+        repo: &RepoRef,
+        number: PullRequestNumber,
+    ) -> Result<PullRequestReading, Fault> {
+        let weather = self.world.weather("read a pull request").await;
+        weather.before()?;
+        let reading = {
+            let archive = self.archive();
+            let pull_request = archive
+                .pull_requests
+                .get(&(repo.id, number.0))
+                .ok_or_else(|| Fault::permanent(format!("there is no pull request {number}")))?;
+            let head = archive
+                .branches
+                .get(&(repo.id, pull_request.branch.clone()))
+                .cloned();
+            PullRequestReading {
+                state: pull_request.state.clone(),
+                head: head.ok_or_else(|| Fault::permanent("the pull request has no branch"))?,
+                head_repo: Some(repo.id),
+                base_head: archive
+                    .branches
+                    .get(&(repo.id, repo.base_branch.clone()))
+                    .cloned(),
+                changes_requested: pull_request.review.clone(),
+                failed_checks: vec![],
+            }
+        };
+        weather.after(reading)
+    }
+
+    async fn close_pull_request(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<(), Fault> {
+        let weather = self.world.weather("close a pull request").await;
+        weather.before()?;
+        {
+            let mut archive = self.archive();
+            if let Some(pull_request) = archive.pull_requests.get_mut(&(repo.id, number.0))
+                && pull_request.state == PullRequestState::Open
+            {
+                pull_request.state = PullRequestState::Closed;
+                archive.writes.push(format!("close {number}"));
+            }
+        }
+        weather.after(())
+    }
+
+    async fn publish_check(&self, _repo: &RepoRef, check: &NewCheck) -> Result<(), Fault> {
+        let weather = self.world.weather("publish a check").await;
+        weather.before()?;
+        {
+            let mut archive = self.archive();
+            let before = archive.checks.insert(check.external_id.clone(), check.clone());
+            if before.as_ref() != Some(check) {
+                archive.writes.push(format!("check {}", check.external_id));
+            }
+        }
+        weather.after(())
+    }
+
+    async fn delete_branch(&self, repo: &RepoRef, branch: &str) -> Result<(), Fault> {
+        let weather = self.world.weather("delete a branch").await;
+        weather.before()?;
+        {
+            let mut archive = self.archive();
+            if archive.branches.remove(&(repo.id, branch.to_owned())).is_some() {
+                archive.writes.push(format!("delete {branch}"));
+            }
+        }
+        weather.after(())
+    }
+
+    async fn git_token(&self, _repo: &RepoRef) -> Result<Option<GitToken>, Fault> {
+        Ok(None)
+    }
+}

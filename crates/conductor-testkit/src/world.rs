@@ -1,0 +1,133 @@
+//! What the fakes share: the weather (delays and faults), and whether Conductor is dying right now.
+//!
+//! This module does not know what is being done in which weather.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use conductor_domain::fault::Fault;
+
+use crate::chance::Chance;
+
+/// How rough the world is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Climate {
+    /// How many calls in a thousand fail before they did anything.
+    pub fails_before: u64,
+    /// How many calls in a thousand do it and fail all the same.
+    pub fails_after: u64,
+    /// The longest time that a call takes, in milliseconds.
+    pub slowness: u64,
+}
+
+impl Climate {
+    /// Nothing fails and nothing takes time.
+    pub const CALM: Self = Self {
+        fails_before: 0,
+        fails_after: 0,
+        slowness: 0,
+    };
+    /// One call in thirty fails, half of those after having done it.
+    pub const ROUGH: Self = Self {
+        fails_before: 17,
+        fails_after: 17,
+        slowness: 400,
+    };
+}
+
+/// What the fakes share.
+#[derive(Debug)]
+pub struct World {
+    /// Where every random choice comes from.
+    pub chance: Chance,
+    climate: Climate,
+    is_dying: AtomicBool,
+    faults: AtomicU64,
+}
+
+impl World {
+    /// Makes a world.
+    pub fn new(seed: u64, climate: Climate) -> Self {
+        Self {
+            chance: Chance::new(seed),
+            climate,
+            is_dying: AtomicBool::new(false),
+            faults: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets a call take its time, and decides whether it will fail.
+    pub async fn weather(&self, what: &'static str) -> Weather {
+        let delay = self.chance.below(self.climate.slowness + 1);
+        if delay > 0 {
+            tokio::time::sleep(Duration::from_millis(delay)).await;
+        }
+        let weather = if self.chance.strikes(self.climate.fails_before) {
+            Weather {
+                what,
+                before: true,
+                after: false,
+            }
+        } else {
+            Weather {
+                what,
+                before: false,
+                after: self.chance.strikes(self.climate.fails_after),
+            }
+        };
+        if weather.before || weather.after {
+            self.faults.fetch_add(1, Ordering::Relaxed);
+        }
+        weather
+    }
+
+    /// How many faults there were.
+    pub fn faults(&self) -> u64 {
+        self.faults.load(Ordering::Relaxed)
+    }
+
+    /// Says whether Conductor is dying: what it drops now, it leaves behind.
+    pub fn set_dying(&self, is_dying: bool) {
+        self.is_dying.store(is_dying, Ordering::Relaxed);
+    }
+
+    /// Tells whether Conductor is dying.
+    pub fn is_dying(&self) -> bool {
+        self.is_dying.load(Ordering::Relaxed)
+    }
+}
+
+/// What becomes of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Weather {
+    what: &'static str,
+    before: bool,
+    after: bool,
+}
+
+impl Weather {
+    /// Fails before anything was done.
+    pub fn before(self) -> Result<(), Fault> {
+        if self.before {
+            Err(Fault::transient(format!(
+                "{}: injected, nothing was done",
+                self.what
+            )))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Fails although it was done; nobody can tell the two apart.
+    pub fn after<T>(self, done: T) -> Result<T, Fault> {
+        if self.after {
+            Err(Fault::transient(format!(
+                "{}: injected, but it was done",
+                self.what
+            )))
+        } else {
+            Ok(done)
+        }
+    }
+}

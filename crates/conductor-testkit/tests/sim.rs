@@ -1,0 +1,156 @@
+//! Plays stories by the hundred; each ends the same, whatever the weather and wherever Conductor dies.
+
+use std::collections::BTreeSet;
+
+use conductor_domain::phase::PhaseName;
+use conductor_engine::Engine;
+use conductor_testkit::sim::{Deaths, Ending, Story, play};
+use conductor_testkit::world::Climate;
+
+fn check(seed: u64, story: &Story) -> Ending {
+    play(seed, story).unwrap_or_else(|wrong| panic!("{wrong}\n{story:?}"))
+}
+
+/// RUN-5 to RUN-10, DESIGN §1.
+#[test]
+fn a_run_goes_from_issue_to_merged_pull_request() {
+    let ending = check(0, &Story::plain());
+    assert_eq!((ending.died_at, ending.faults, ending.retries), (vec![], 0, 0));
+}
+
+/// RUN-2: one seed, one story, to the last record.
+#[test]
+fn the_same_seed_plays_the_same_story() {
+    let story = Story {
+        runs: 2,
+        climate: Climate::ROUGH,
+        deaths: Deaths::Anywhere { times: 2, apart: 200 },
+        ..Story::plain()
+    };
+    assert_eq!(check(7, &story), check(7, &story));
+}
+
+/// RUN-4, RUN-12a: dies once at every point, each time it is reached; one pull request, one of each comment.
+#[test]
+fn dying_at_any_point_changes_nothing_in_the_end() {
+    let reached = check(1, &Story::plain()).reached;
+    let points: BTreeSet<&str> = reached.keys().copied().collect();
+    assert_eq!(
+        points,
+        Engine::crash_points().iter().copied().collect(),
+        "every point is reached"
+    );
+    let mut deaths = 0;
+    for (point, times) in reached {
+        for n in 1..=times {
+            let story = Story {
+                deaths: Deaths::At { point, n },
+                ..Story::plain()
+            };
+            assert_eq!(check(1, &story).died_at, [point]);
+            deaths += 1;
+        }
+    }
+    println!("died {deaths} times");
+}
+
+/// RUN-12, invariant 5: faults before and after the deed, every few calls.
+#[test]
+fn rough_weather_changes_nothing_in_the_end() {
+    for seed in 0..20 {
+        let ending = check(
+            seed,
+            &Story {
+                climate: Climate::ROUGH,
+                question: seed % 2 == 0,
+                ..Story::plain()
+            },
+        );
+        assert!(ending.faults > 0, "seed {seed} had calm weather");
+    }
+}
+
+/// RUN-13, DESIGN §1: more runs than slots, in rough weather, with a dying Conductor.
+#[test]
+fn many_runs_share_the_slots_and_all_end_well() {
+    for seed in 100..112 {
+        let story = Story {
+            runs: 5,
+            slots: 2,
+            climate: Climate::ROUGH,
+            deaths: Deaths::Anywhere { times: 2, apart: 800 },
+            question: true,
+            ..Story::plain()
+        };
+        check(seed, &story);
+    }
+}
+
+/// SEC-6: the kill switch stops agents and loses nothing, even when Conductor dies while it is being turned.
+#[test]
+fn the_kill_switch_loses_nothing() {
+    for seed in 200..212 {
+        let story = Story {
+            runs: 3,
+            slots: 3,
+            kill_switch: true,
+            climate: if seed % 2 == 0 {
+                Climate::CALM
+            } else {
+                Climate::ROUGH
+            },
+            deaths: Deaths::Anywhere { times: 1, apart: 400 },
+            ..Story::plain()
+        };
+        check(seed, &story);
+    }
+}
+
+/// RUN-11: a cancelled run leaves no open pull request, no process and no directory, wherever it stood.
+#[test]
+fn cancelling_at_any_time_leaves_nothing_behind() {
+    let mut cancelled = 0;
+    for seed in 300..324 {
+        let story = Story {
+            runs: 2,
+            slots: 2,
+            cancel: true,
+            climate: if seed % 3 == 0 {
+                Climate::ROUGH
+            } else {
+                Climate::CALM
+            },
+            deaths: if seed % 2 == 0 {
+                Deaths::None
+            } else {
+                Deaths::Anywhere { times: 1, apart: 300 }
+            },
+            ..Story::plain()
+        };
+        let phases = check(seed, &story).phases;
+        cancelled += phases
+            .values()
+            .filter(|phase| **phase == PhaseName::Cancelled)
+            .count();
+    }
+    assert!(cancelled >= 12, "only {cancelled} of 24 were cancelled in time");
+}
+
+/// DEP-3: two processes share one ledger.
+#[test]
+fn two_processes_share_the_work() {
+    for seed in 400..408 {
+        let story = Story {
+            runs: 4,
+            slots: 4,
+            processes: 2,
+            climate: if seed % 2 == 0 {
+                Climate::CALM
+            } else {
+                Climate::ROUGH
+            },
+            ..Story::plain()
+        };
+        check(seed, &story);
+    }
+}
