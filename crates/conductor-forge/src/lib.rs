@@ -26,6 +26,7 @@ mod backend;
 mod page;
 mod server;
 mod forge;
+mod arrange;
 mod human;
 
 pub use fault::{Fault, Faults, Injection, When};

@@ -2,6 +2,7 @@
 //!
 //! The operations themselves are in the modules below.
 
+mod call;
 mod app;
 mod check;
 mod delivery;
@@ -9,18 +10,18 @@ mod issue;
 mod pull;
 mod repo;
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+pub(crate) use call::Call;
+use call::root_of;
+
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{FromRequestParts, OriginalUri, Query, Request, State};
+use axum::extract::{OriginalUri, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_TYPE, ETAG, HOST, HeaderName, IF_NONE_MATCH, LOCATION, USER_AGENT,
+    AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, LOCATION, USER_AGENT,
 };
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Response, StatusCode};
+use axum::http::{Method, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{delete, get, patch, post, put};
@@ -32,7 +33,6 @@ use crate::auth::{self, Caller, Window};
 use crate::chance;
 use crate::refusal::Refusal;
 use crate::site::Site;
-use crate::state::{Level, Repo, Scope};
 use crate::view::Root;
 
 /// The API version that the forge speaks; GitHub answers 400 to versions it does not know.
@@ -98,131 +98,6 @@ pub(crate) fn router(site: &Arc<Site>) -> Router<Arc<Site>> {
         .route(&at("/commits/{sha}/status"), get(check::status_of_commit))
         .layer(axum::extract::DefaultBodyLimit::max(LARGEST_BODY))
         .layer(from_fn_with_state(Arc::clone(site), guard))
-}
-
-/// One REST call: who makes it, and under which address.
-pub(crate) struct Call {
-    pub(crate) site: Arc<Site>,
-    pub(crate) caller: Caller,
-    pub(crate) root: Root,
-    path: String,
-    query: BTreeMap<String, String>,
-}
-
-impl Call {
-    pub(crate) fn query(&self, key: &str) -> Option<&str> {
-        self.query.get(key).map(String::as_str)
-    }
-
-    pub(crate) fn login(&self) -> String {
-        self.site.look(|state| self.caller.login(state))
-    }
-
-    /// Finds the repository that the path names, for a caller that may do this with it.
-    pub(crate) fn repo(&self, owner: &str, name: &str, scope: Scope, level: Level) -> Result<Repo, Refusal> {
-        self.repo_by_any(owner, name, &[scope], level)
-    }
-
-    /// Some operations are open to holders of any of several permissions.
-    pub(crate) fn repo_by_any(
-        &self,
-        owner: &str,
-        name: &str,
-        scopes: &[Scope],
-        level: Level,
-    ) -> Result<Repo, Refusal> {
-        if self.caller == Caller::Nobody {
-            return Err(Refusal::Unauthorized("Requires authentication".into()));
-        }
-        let found = self.site.look(|state| {
-            let moved = state.repo_formerly_named(owner, name).map(|repo| repo.id);
-            (state.repo_named(owner, name).cloned(), moved)
-        });
-        let repo = match found {
-            (Some(repo), _) => repo,
-            (None, Some(id)) => {
-                let old = format!("/repos/{owner}/{name}");
-                let rest = self
-                    .path
-                    .find(&old)
-                    .map_or("", |start| &self.path[start + old.len()..]);
-                return Err(Refusal::Moved {
-                    location: format!("/repositories/{id}{rest}"),
-                });
-            }
-            (None, None) => return Err(Refusal::not_found()),
-        };
-        let mut refusal = Refusal::not_found();
-        for scope in scopes {
-            match self.caller.may(&repo, *scope, level) {
-                Ok(()) => return Ok(repo),
-                Err(reason) => refusal = reason,
-            }
-        }
-        Err(refusal)
-    }
-
-    /// The URL of this call with some query parameters replaced.
-    pub(crate) fn url_with(&self, replaced: &[(&str, &str)]) -> String {
-        let mut query = self.query.clone();
-        for (key, value) in replaced {
-            query.insert((*key).to_owned(), (*value).to_owned());
-        }
-        let pairs: Vec<String> = query
-            .iter()
-            .map(|(k, v)| format!("{}={}", encode(k), encode(v)))
-            .collect();
-        format!("{}{}?{}", self.root.web, self.path, pairs.join("&"))
-    }
-}
-
-fn encode(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
-}
-
-impl FromRequestParts<Arc<Site>> for Call {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Refusal> {
-        let OriginalUri(uri) = OriginalUri::from_request_parts(parts, site)
-            .await
-            .unwrap_or_else(|never| match never {});
-        let Query(query) = Query::from_request_parts(parts, site)
-            .await
-            .map_err(|_| Refusal::BadRequest("Problems parsing the query".into()))?;
-        let caller = parts
-            .extensions
-            .get::<Caller>()
-            .cloned()
-            .unwrap_or(Caller::Nobody);
-        let root = root_of(&parts.headers, uri.path(), site);
-        Ok(Self {
-            site: Arc::clone(site),
-            caller,
-            root,
-            path: uri.path().to_owned(),
-            query,
-        })
-    }
-}
-
-/// URLs in an answer lead back to the host that was asked; clients assert that.
-pub(crate) fn root_of(headers: &HeaderMap, path: &str, site: &Site) -> Root {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let web = host.map_or_else(|| site.root().web.clone(), |host| format!("http://{host}"));
-    if path.starts_with("/api/v3") {
-        Root::enterprise(&web)
-    } else {
-        Root::new(&web)
-    }
 }
 
 /// What has to be known of a request before it is handled.

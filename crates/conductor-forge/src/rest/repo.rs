@@ -26,10 +26,15 @@ pub(crate) async fn branch(
         .heads
         .get(&branch)
         .ok_or_else(|| Refusal::NotFound("Branch not found".into()))?;
+    let commit = call
+        .site
+        .git
+        .commit_facts(&call.site.repo_dir(repo.id), sha)
+        .await?;
     answer::ok(
         &call
             .site
-            .look(|state| View::new(state, &call.root).branch(&repo, &branch, sha)),
+            .look(|state| View::new(state, &call.root).branch(&repo, &branch, &commit)),
     )
 }
 

@@ -113,6 +113,10 @@ impl View<'_> {
         if let Some(action) = action {
             payload["action"] = json!(action);
         }
+        if action == Some("edited") {
+            // GitHub tells the former texts here; the forge does not keep them.
+            payload["changes"] = json!({});
+        }
         payload["repository"] = self.repo(repo);
         payload["sender"] = self.user(sender);
         if let Some(installation) = self.state.installation_of(&repo.owner) {

@@ -5,6 +5,8 @@
 use serde_json::{Value, json};
 
 use super::{View, node_id};
+use crate::git::{CommitFacts, Identity};
+use crate::moment::Moment;
 use crate::state::{Installation, Permissions, Repo, Role};
 
 impl View<'_> {
@@ -118,16 +120,47 @@ impl View<'_> {
         shown
     }
 
-    pub(crate) fn branch(&self, repo: &Repo, branch: &str, sha: &str) -> Value {
+    pub(crate) fn branch(&self, repo: &Repo, branch: &str, commit: &CommitFacts) -> Value {
         let api = format!("{}/repos/{}", self.root.api, repo.full_name());
+        let page = format!("{}/{}/tree/{branch}", self.root.web, repo.full_name());
         let protected = repo.protected_branches.contains(branch);
         json!({
             "name": branch,
-            "commit": { "sha": sha, "url": format!("{api}/commits/{sha}") },
+            "commit": self.commit(repo, commit),
             "protected": protected,
             "protection": { "enabled": protected },
             "protection_url": format!("{api}/branches/{branch}/protection"),
-            "_links": { "self": format!("{api}/branches/{branch}"), "html": format!("{}/{}/tree/{branch}", self.root.web, repo.full_name()) },
+            "_links": { "self": format!("{api}/branches/{branch}"), "html": page },
+        })
+    }
+
+    fn commit(&self, repo: &Repo, commit: &CommitFacts) -> Value {
+        let api = format!("{}/repos/{}", self.root.api, repo.full_name());
+        let page = format!("{}/{}/commit", self.root.web, repo.full_name());
+        let sha = &commit.sha;
+        let person = |who: &Identity, at: Moment| json!({ "name": who.name, "email": who.email, "date": at });
+        let parents: Vec<Value> = commit
+            .parents
+            .iter()
+            .map(|sha| json!({ "sha": sha, "url": format!("{api}/commits/{sha}"), "html_url": format!("{page}/{sha}") }))
+            .collect();
+        json!({
+            "sha": sha,
+            "node_id": node_id("Commit", repo.id),
+            "url": format!("{api}/commits/{sha}"),
+            "html_url": format!("{page}/{sha}"),
+            "comments_url": format!("{api}/commits/{sha}/comments"),
+            "commit": {
+                "url": format!("{api}/git/commits/{sha}"),
+                "author": person(&commit.author, commit.authored_at),
+                "committer": person(&commit.committer, commit.committed_at),
+                "message": commit.message,
+                "comment_count": 0,
+                "tree": { "sha": commit.tree, "url": format!("{api}/git/trees/{}", commit.tree) },
+            },
+            "author": null,
+            "committer": null,
+            "parents": parents,
         })
     }
 

@@ -76,7 +76,7 @@ async fn a_suite_completes_with_its_worst_run_and_each_app_has_its_own() {
     ];
     assert_eq!(states, expected);
     let foreign = format!("{path}/{}", theirs.id);
-    let taken = rig
+    let foreign_edit = rig
         .send(
             Method::PATCH,
             &foreign,
@@ -84,7 +84,10 @@ async fn a_suite_completes_with_its_worst_run_and_each_app_has_its_own() {
             &json!({ "conclusion": "success" }),
         )
         .await;
-    assert_eq!(taken.status, 403, "another App's run is not ours to change");
+    assert_eq!(
+        foreign_edit.status, 403,
+        "another App's run is not ours to change"
+    );
     let id = ours.body["id"].as_u64().unwrap();
     rig.send(
         Method::PATCH,

@@ -13,11 +13,14 @@ async fn the_longest_comment_is_taken_and_one_character_more_is_not() {
     let number = rig.alice.open_issue(REPO, "A", "").unwrap();
     let path = format!("/repos/{REPO}/issues/{number}/comments");
     let longest = "ü".repeat(65_536);
-    let taken = rig
+    let accepted = rig
         .send(Method::POST, &path, &token, &json!({ "body": longest }))
         .await;
-    assert_eq!(taken.status, 201);
-    assert_eq!(taken.header("location"), taken.body["url"].as_str().unwrap());
+    assert_eq!(accepted.status, 201);
+    assert_eq!(
+        accepted.header("location"),
+        accepted.body["url"].as_str().unwrap()
+    );
     let refused = rig
         .send(Method::POST, &path, &token, &json!({ "body": longest + "ü" }))
         .await;
