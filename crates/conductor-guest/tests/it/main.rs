@@ -1,0 +1,1 @@
+//! The guest against a hostile sandbox, with real processes and real files.
