@@ -5,6 +5,7 @@
 
 mod shape;
 mod cut;
+mod status;
 mod memory;
 mod database;
 

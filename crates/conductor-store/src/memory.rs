@@ -4,6 +4,7 @@
 //! everything with its process.
 
 mod ledger;
+mod batch;
 mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,9 +18,10 @@ use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::blobs::{Blobs, ToolCall, ToolLog};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
-use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
+use conductor_port::ledger::{EffectRow, ForgeWrite, NewEffect, Record, RunRow, StreamId};
 
 use crate::cut::cut;
+use crate::status::Status;
 
 /// A store in memory.
 #[derive(Debug, Default)]
@@ -47,11 +49,30 @@ type Place = (u64, usize);
 
 #[derive(Debug, Clone)]
 struct Kept {
-    row: EffectRow,
+    asked: NewEffect,
+    created_at: Timestamp,
     place: Place,
-    priority: u8,
-    not_before: Timestamp,
+    status: Status,
+    /// How often it was leased; also the fencing token, which only grows, and by one with each lease.
+    attempts: u32,
+    stop: bool,
     lease_until: Option<Timestamp>,
+}
+
+impl Kept {
+    fn row(&self) -> EffectRow {
+        EffectRow {
+            id: self.asked.id.clone(),
+            run: self.asked.run.clone(),
+            repo: self.asked.repo,
+            kind: self.asked.kind,
+            payload: self.asked.payload.clone(),
+            status: self.status.as_str().to_owned(),
+            attempts: self.attempts,
+            stop: self.stop,
+            created_at: self.created_at,
+        }
+    }
 }
 
 impl Memory {

@@ -15,6 +15,7 @@ use super::rows::number;
 use super::sql;
 use super::writer::{Failed, Write};
 use crate::shape;
+use crate::status::Status;
 
 use Arg::{Int, OptInt, Text};
 
@@ -108,16 +109,16 @@ impl Append {
                     .settles
                     .as_ref()
                     .is_some_and(|settlement| settlement.id == *id);
-                match self.status(conn, id).await?.as_str() {
-                    "leased" => return Err(Failed::Refused(AppendError::LeaseLost)),
-                    "done" if !is_settled => {
+                match self.status(conn, id).await? {
+                    Status::Leased => return Err(Failed::Refused(AppendError::LeaseLost)),
+                    Status::Done if !is_settled => {
                         return Err(self.refused(&format!("effect {id} is done and cannot be repeated")));
                     }
-                    _ => {
+                    Status::Pending | Status::Done => {
                         conn.execute(sql::RETRY, &[Text(id.as_str()), Int(not_before.0)])
-                            .await?
+                            .await?;
                     }
-                };
+                }
             }
             EffectChange::Stop { id } => {
                 self.status(conn, id).await?;
@@ -136,9 +137,9 @@ impl Append {
         Ok(())
     }
 
-    async fn status(&self, conn: &mut Conn, id: &EffectId) -> Outcome<String> {
+    async fn status(&self, conn: &mut Conn, id: &EffectId) -> Outcome<Status> {
         match conn.first(sql::EFFECT_STATUS, &[Text(id.as_str())]).await? {
-            Some(row) => Ok(row.text(0)?),
+            Some(row) => Ok(row.parsed(0, Status::parse)?),
             None => Err(self.refused(&format!("there is no effect {id} to change"))),
         }
     }
@@ -149,15 +150,10 @@ impl Append {
 
     /// Names what is there already. The comparison above and the write lock leave no other way to break a unique key.
     fn taken(&self, error: sqlx::Error, id: &str) -> Failed<AppendError> {
-        match class(&error) {
-            Class::Unique => self.refused(&format!("{id} is there already")),
-            Class::Busy
-            | Class::Full
-            | Class::Io
-            | Class::CannotOpen
-            | Class::Corrupt
-            | Class::NotADatabase
-            | Class::Other => Failed::Database(error),
+        if class(&error) == Class::Unique {
+            self.refused(&format!("{id} is there already"))
+        } else {
+            Failed::Database(error)
         }
     }
 }

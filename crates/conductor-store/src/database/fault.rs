@@ -71,7 +71,7 @@ fn of_code(code: u32) -> Class {
 pub(super) fn fault(attempted: &str, error: &sqlx::Error) -> Fault {
     match class(error) {
         Class::Busy => Fault::transient(format!(
-            "{attempted}: the database is locked by another process: {error}"
+            "{attempted}: the database is locked by another process, or too busy: {error}"
         )),
         Class::Full => Fault::transient(format!("{attempted}: no room is left for the database: {error}")),
         Class::Io => Fault::transient(format!("{attempted}: the disk did not do as asked: {error}")),

@@ -18,6 +18,9 @@ use super::rows::{self, number};
 use super::{Database, fault::fault, sql};
 use crate::shape;
 
+/// Enough to make the way to the database cheap, little enough to be held twice in memory.
+const RECORDS_PER_PAGE: u32 = 1_000;
+
 #[async_trait]
 impl Ledger for Database {
     async fn append(&self, batch: Batch) -> Result<(), AppendError> {
@@ -25,16 +28,28 @@ impl Ledger for Database {
         self.writer.write(Append(batch)).await
     }
 
+    /// Pages are apart in time, and may be: what was read of a stream never changes.
     async fn read(&self, stream: &StreamId, after: u64, limit: u32) -> Result<Vec<Record>, Fault> {
         let attempted = format!("read stream {stream} after {after}");
         let key = stream.as_key();
-        let args = [
-            Text(&key),
-            Int(number(after).map_err(|error| fault(&attempted, &error))?),
-            Int(i64::from(limit)),
-        ];
-        self.look(&attempted, sql::READ_RECORDS, &args, rows::record)
-            .await
+        let (mut records, mut after, mut left) = (Vec::<Record>::new(), after, limit);
+        loop {
+            let size = left.min(RECORDS_PER_PAGE);
+            let after_kept = number(after).map_err(|error| fault(&attempted, &error))?;
+            let args = [Text(&key), Int(after_kept), Int(i64::from(size))];
+            let page = self
+                .look(&attempted, sql::PAGE_OF_RECORDS, &args, rows::records)
+                .await?
+                .pop();
+            let page = page.unwrap_or_default();
+            let is_last = page.len() < size as usize;
+            left -= size;
+            records.extend(page);
+            after = records.last().map_or(after, |record| record.seq);
+            if is_last || left == 0 {
+                return Ok(records);
+            }
+        }
     }
 
     async fn dispatchable(&self, now: Timestamp, limit: u32) -> Result<Vec<EffectRow>, Fault> {

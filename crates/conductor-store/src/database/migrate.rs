@@ -105,19 +105,14 @@ async fn applied(conn: &mut Conn, path: &Path) -> Result<Vec<Applied>, OpenError
     if !tables.iter().any(|table| table == "schema_migrations") {
         return Err(foreign());
     }
-    let rows = conn
-        .fetch(sql::MIGRATIONS, &[])
-        .await
-        .map_err(|error| match class(&error) {
-            Class::Other => foreign(),
-            Class::Busy
-            | Class::Full
-            | Class::Io
-            | Class::CannotOpen
-            | Class::Corrupt
-            | Class::NotADatabase
-            | Class::Unique => failed(error),
-        })?;
+    let rows = conn.fetch(sql::MIGRATIONS, &[]).await;
+    let rows = rows.map_err(|error| {
+        if class(&error) == Class::Other {
+            foreign()
+        } else {
+            failed(error)
+        }
+    })?;
     rows.iter()
         .map(rows::migration)
         .collect::<Result<_, _>>()

@@ -258,3 +258,30 @@ fn pool(options: SqliteConnectOptions, connections: u32) -> SqlitePool {
         .max_lifetime(None)
         .connect_lazy_with(options)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// GH-2: what is acknowledged has reached the disk, because every commit waits for it.
+    #[tokio::test]
+    async fn the_writer_waits_for_the_disk_and_readers_cannot_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.sqlite");
+        let store = Database::open(&path, &Settings::default()).await.unwrap();
+        let mut conn = store.db.writer().await.unwrap().unwrap();
+        for (pragma, expected) in [
+            ("PRAGMA synchronous", 2),
+            ("PRAGMA foreign_keys", 1),
+            ("PRAGMA busy_timeout", 5_000),
+        ] {
+            let row = conn.first(pragma, &[]).await.unwrap().unwrap();
+            assert_eq!(row.int(0).unwrap(), expected, "{pragma}");
+        }
+        let row = conn.first("PRAGMA journal_mode", &[]).await.unwrap().unwrap();
+        assert_eq!(row.text(0).unwrap(), "wal");
+        let mut reader = store.db.reader().await.unwrap();
+        let error = reader.execute("DELETE FROM records", &[]).await.unwrap_err();
+        assert!(error.to_string().contains("readonly"), "{error}");
+    }
+}

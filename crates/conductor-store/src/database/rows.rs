@@ -21,22 +21,63 @@ pub(super) fn number(number: u64) -> Result<i64, sqlx::Error> {
     i64::try_from(number).map_err(|_| sqlx::Error::Encode(format!("{number} is too large to be kept").into()))
 }
 
-pub(super) fn record(row: &Row) -> Read<Record> {
-    Ok(Record {
-        stream: row.text(0)?,
-        seq: row.count(1)?,
-        event_id: row.text(2)?,
-        schema_version: row.count(3)?,
-        class: row.text(4)?,
-        kind: row.text(5)?,
-        payload: row.text(6)?,
-        payload_hash: row.text(7)?,
-        actor_type: row.text(8)?,
-        actor: row.text(9)?,
-        cause: row.text(10)?,
-        at: Timestamp(row.int(11)?),
-        hash: row.text(12)?,
-    })
+/// A page of records: an array of arrays, in the order of their columns.
+pub(super) fn records(row: &Row) -> Read<Vec<Record>> {
+    let page: Vec<RecordColumns> =
+        serde_json::from_str(&row.text(0)?).map_err(|error| sqlx::Error::Decode(error.into()))?;
+    let mut records: Vec<Record> = page.into_iter().map(record).collect();
+    // An aggregate promises no order, though it keeps the one that it is given.
+    records.sort_by_key(|record| record.seq);
+    Ok(records)
+}
+
+type RecordColumns = (
+    String,
+    u64,
+    String,
+    u32,
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    Timestamp,
+    String,
+);
+
+fn record(columns: RecordColumns) -> Record {
+    let (
+        stream,
+        seq,
+        event_id,
+        schema_version,
+        class,
+        kind,
+        payload,
+        payload_hash,
+        actor_type,
+        actor,
+        cause,
+        at,
+        hash,
+    ) = columns;
+    Record {
+        stream,
+        seq,
+        event_id,
+        schema_version,
+        class,
+        kind,
+        payload,
+        payload_hash,
+        actor_type,
+        actor,
+        cause,
+        at,
+        hash,
+    }
 }
 
 pub(super) fn head(row: &Row) -> Read<StreamHead> {

@@ -1,20 +1,21 @@
-//! The ledger in memory: every check of a batch first, then every change.
+//! The ledger in memory: streams, and the leases of effects.
 //!
-//! It does not know what a record means.
+//! What a batch does to it stands in `batch.rs`. It does not know what a record means.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 
 use async_trait::async_trait;
-use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::id::RunId;
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectChange, EffectRow, LeaseWish, Leased, Ledger, Projection, Record, Renewal,
-    Settlement, StreamId,
+    AppendError, Batch, EffectRow, LeaseWish, Leased, Ledger, Projection, Record, Renewal, Settlement,
+    StreamId,
 };
 
 use super::{Kept, Memory, State};
 use crate::shape;
+use crate::status::Status;
 
 #[async_trait]
 impl Ledger for Memory {
@@ -29,100 +30,66 @@ impl Ledger for Memory {
     async fn read(&self, stream: &StreamId, after: u64, limit: u32) -> Result<Vec<Record>, Fault> {
         let state = self.state();
         let records = state.streams.get(stream).map_or(&[][..], Vec::as_slice);
-        Ok(records
-            .iter()
-            .filter(|record| record.seq > after)
-            .take(limit as usize)
-            .cloned()
-            .collect())
+        let wanted = records.iter().filter(|record| record.seq > after);
+        Ok(wanted.take(limit as usize).cloned().collect())
     }
 
     async fn dispatchable(&self, now: Timestamp, limit: u32) -> Result<Vec<EffectRow>, Fault> {
         let state = self.state();
-        let mut ready: Vec<&Kept> = state
-            .effects
-            .values()
-            .filter(|kept| state.is_ready(kept, now))
-            .collect();
-        ready.sort_by(|a, b| {
-            b.priority.cmp(&a.priority).then_with(|| {
-                (a.row.created_at, &a.row.run, a.place).cmp(&(b.row.created_at, &b.row.run, b.place))
-            })
+        let ready = state.effects.values().filter(|kept| state.is_ready(kept, now));
+        let mut ready: Vec<&Kept> = ready.collect();
+        ready.sort_by_key(|kept| {
+            (
+                Reverse(kept.asked.priority),
+                kept.created_at,
+                &kept.asked.run,
+                kept.place,
+            )
         });
-        Ok(ready
-            .into_iter()
-            .take(limit as usize)
-            .map(|kept| kept.row.clone())
-            .collect())
+        Ok(ready.into_iter().take(limit as usize).map(Kept::row).collect())
     }
 
     async fn lease(&self, wish: LeaseWish) -> Result<Leased, Fault> {
         let mut state = self.state();
-        let Some(kept) = state
+        let ready = state
             .effects
             .get(&wish.id)
-            .filter(|kept| state.is_ready(kept, wish.now))
-        else {
+            .filter(|kept| state.is_ready(kept, wish.now));
+        let Some(mut kept) = ready.cloned() else {
             return Ok(Leased::Gone);
         };
-        let run = kept.row.run.clone();
-        if let Some((repo, limit)) = wish.slot {
-            match state.slots.get(&run) {
-                Some(held) if *held != repo => {
-                    return Err(Fault::permanent(format!(
-                        "lease effect {}: run {run} holds a slot of repository {held}, not of {repo}",
-                        wish.id
-                    )));
-                }
-                Some(_) => {}
-                None if state.slots.values().filter(|held| **held == repo).count() >= limit as usize => {
-                    return Ok(Leased::NoSlot);
-                }
-                None => {
-                    state.slots.insert(run, repo);
-                }
-            }
+        if !state.take_slot(&kept, &wish)? {
+            return Ok(Leased::NoSlot);
         }
-        let Some(kept) = state.effects.get_mut(&wish.id) else {
-            return Ok(Leased::Gone);
-        };
-        kept.row.attempts += 1;
-        "leased".clone_into(&mut kept.row.status);
+        kept.attempts += 1;
+        kept.status = Status::Leased;
         kept.lease_until = Some(wish.until);
+        let attempt = kept.attempts;
+        state.effects.insert(wish.id, kept);
         Ok(Leased::Granted {
-            token: u64::from(kept.row.attempts),
-            attempt: kept.row.attempts,
+            token: u64::from(attempt),
+            attempt,
         })
     }
 
     async fn renew(&self, settlement: &Settlement, until: Timestamp) -> Result<Renewal, Fault> {
         let mut state = self.state();
-        let Some(kept) = state
-            .effects
-            .get_mut(&settlement.id)
-            .filter(|kept| kept.is_leased_by(settlement))
-        else {
-            return Ok(Renewal::Lost);
-        };
-        kept.lease_until = Some(until);
-        Ok(if kept.row.stop {
-            Renewal::Stop
-        } else {
-            Renewal::Holds
-        })
+        match state.effects.get_mut(&settlement.id) {
+            Some(kept) if kept.is_leased_by(settlement) => {
+                kept.lease_until = Some(until);
+                Ok(if kept.stop { Renewal::Stop } else { Renewal::Holds })
+            }
+            Some(_) | None => Ok(Renewal::Lost),
+        }
     }
 
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<RunId>, Fault> {
         let state = self.state();
-        let mut due: Vec<(Timestamp, &RunId)> = state
+        let deadlines = state
             .runs
             .values()
-            .filter_map(|row| {
-                row.deadline
-                    .filter(|deadline| *deadline <= now)
-                    .map(|deadline| (deadline, &row.run))
-            })
-            .collect();
+            .filter_map(|row| Some((row.deadline?, &row.run)));
+        let mut due: Vec<(Timestamp, &RunId)> = deadlines.filter(|(deadline, _)| *deadline <= now).collect();
         due.sort();
         Ok(due
             .into_iter()
@@ -143,190 +110,39 @@ impl Ledger for Memory {
 }
 
 impl Kept {
-    /// The number of leases is the fencing token: it only grows, and by one with each lease.
-    fn is_leased_by(&self, settlement: &Settlement) -> bool {
-        self.row.status == "leased" && u64::from(self.row.attempts) == settlement.token
-    }
-
-    fn end_lease(&mut self, status: &str) {
-        status.clone_into(&mut self.row.status);
-        self.lease_until = None;
+    pub(super) fn is_leased_by(&self, settlement: &Settlement) -> bool {
+        self.status == Status::Leased && u64::from(self.attempts) == settlement.token
     }
 }
 
 impl State {
     fn is_ready(&self, kept: &Kept, now: Timestamp) -> bool {
-        let is_held = || kept.row.kind.is_work() && self.runs.get(&kept.row.run).is_some_and(|run| run.held);
-        match kept.row.status.as_str() {
-            "pending" => !kept.row.stop && kept.not_before <= now && !is_held(),
-            "leased" => kept.lease_until.is_some_and(|until| until < now),
-            _ => false,
+        let is_held = || self.runs.get(&kept.asked.run).is_some_and(|run| run.held);
+        match kept.status {
+            Status::Pending => {
+                !kept.stop && kept.asked.not_before <= now && !(kept.asked.kind.is_work() && is_held())
+            }
+            Status::Leased => kept.lease_until.is_some_and(|until| until < now),
+            Status::Done => false,
         }
     }
 
-    /// Refuses the batch, or returns the effects that it changes as they will be.
-    fn judge(&self, batch: &Batch) -> Result<BTreeMap<EffectId, Kept>, AppendError> {
-        if batch.dedupe.as_ref().is_some_and(|key| self.seen.contains(key)) {
-            return Err(AppendError::Duplicate);
-        }
-        let mut changed = BTreeMap::new();
-        if let Some(settlement) = &batch.settles {
-            let kept = self
-                .effects
-                .get(&settlement.id)
-                .filter(|kept| kept.is_leased_by(settlement));
-            let mut kept = kept.cloned().ok_or(AppendError::LeaseLost)?;
-            kept.end_lease("done");
-            changed.insert(settlement.id.clone(), kept);
-        }
-        let actual = self
-            .streams
-            .get(&batch.stream)
-            .map_or(0, |records| records.len() as u64);
-        if actual != batch.expected_seq {
-            return Err(AppendError::Moved { actual });
-        }
-        for change in &batch.effect_changes {
-            self.change(batch, change, &mut changed)?;
-        }
-        let fresh_events = batch
-            .records
-            .iter()
-            .filter(|record| self.event_ids.contains(&record.event_id));
-        if let Some(twice) = fresh_events.map(|record| &record.event_id).next() {
-            return Err(Fault::permanent(format!(
-                "append to {}: event {twice} is there already",
-                batch.stream
-            ))
-            .into());
-        }
-        if let Some(twice) = batch
-            .effects
-            .iter()
-            .find(|effect| self.effects.contains_key(&effect.id))
-        {
-            return Err(Fault::permanent(format!(
-                "append to {}: effect {} is there already",
-                batch.stream, twice.id
-            ))
-            .into());
-        }
-        Ok(changed)
-    }
-
-    fn change(
-        &self,
-        batch: &Batch,
-        change: &EffectChange,
-        changed: &mut BTreeMap<EffectId, Kept>,
-    ) -> Result<(), AppendError> {
-        let find = |changed: &BTreeMap<EffectId, Kept>, id: &EffectId| {
-            changed
-                .get(id)
-                .or_else(|| self.effects.get(id))
-                .cloned()
-                .ok_or_else(|| {
-                    Fault::permanent(format!(
-                        "append to {}: there is no effect {id} to change",
-                        batch.stream
-                    ))
-                })
+    /// Tells whether the run has the slot that is wished for, now or from before; also when none is.
+    fn take_slot(&mut self, kept: &Kept, wish: &LeaseWish) -> Result<bool, Fault> {
+        let Some((repo, limit)) = wish.slot else {
+            return Ok(true);
         };
-        match change {
-            EffectChange::Retry { id, not_before } => {
-                let mut kept = find(changed, id)?;
-                let is_settled = batch
-                    .settles
-                    .as_ref()
-                    .is_some_and(|settlement| settlement.id == *id);
-                match kept.row.status.as_str() {
-                    "leased" => return Err(AppendError::LeaseLost),
-                    "done" if !is_settled => {
-                        let why = format!(
-                            "append to {}: effect {id} is done and cannot be repeated",
-                            batch.stream
-                        );
-                        return Err(Fault::permanent(why).into());
-                    }
-                    _ => kept.end_lease("pending"),
-                }
-                kept.row.stop = false;
-                kept.not_before = *not_before;
-                changed.insert(id.clone(), kept);
-            }
-            EffectChange::Stop { id } => {
-                let mut kept = find(changed, id)?;
-                match kept.row.status.as_str() {
-                    "pending" => kept.end_lease("done"),
-                    "leased" => {}
-                    _ => return Ok(()),
-                }
-                kept.row.stop = true;
-                changed.insert(id.clone(), kept);
-            }
-            EffectChange::Reprioritize { priority } => {
-                for (id, kept) in &self.effects {
-                    let mut kept = changed.get(id).unwrap_or(kept).clone();
-                    if batch.stream == StreamId::Run(kept.row.run.clone()) && kept.row.status == "pending" {
-                        kept.priority = *priority;
-                        changed.insert(id.clone(), kept);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn keep(&mut self, batch: Batch, changed: BTreeMap<EffectId, Kept>) {
-        let seq = batch.expected_seq;
-        self.seen.extend(batch.dedupe.clone());
-        self.effects.extend(changed);
-        for (ordinal, effect) in batch.effects.iter().enumerate() {
-            let row = EffectRow {
-                id: effect.id.clone(),
-                run: effect.run.clone(),
-                repo: effect.repo,
-                kind: effect.kind,
-                payload: effect.payload.clone(),
-                status: "pending".to_owned(),
-                attempts: 0,
-                stop: false,
-                created_at: shape::asked_at(&batch, effect.not_before),
-            };
-            let (priority, not_before) = (effect.priority, effect.not_before);
-            let kept = Kept {
-                row,
-                place: (seq, ordinal),
-                priority,
-                not_before,
-                lease_until: None,
-            };
-            self.effects.insert(effect.id.clone(), kept);
-        }
-        for (ordinal, write) in batch.writes.into_iter().enumerate() {
-            let place = self
-                .writes
-                .get(&write.effect)
-                .map_or((seq, ordinal), |(place, _)| *place);
-            self.writes.insert(write.effect.clone(), (place, write));
-        }
-        if let (true, StreamId::Run(run)) = (batch.frees_slot, &batch.stream) {
-            self.slots.remove(run);
-        }
-        self.event_ids
-            .extend(batch.records.iter().map(|record| record.event_id.clone()));
-        self.streams
-            .entry(batch.stream)
-            .or_default()
-            .extend(batch.records);
-        self.project(batch.projection);
-    }
-
-    fn project(&mut self, projection: Projection) {
-        match projection {
-            Projection::Instance { state } => self.instance = Some(state),
-            Projection::Run(row) => {
-                self.runs.insert(row.run.clone(), *row);
+        let run = &kept.asked.run;
+        match self.slots.get(run) {
+            Some(held) if *held == repo => Ok(true),
+            Some(held) => Err(Fault::permanent(format!(
+                "lease effect {}: run {run} holds a slot of repository {held}, not of {repo}",
+                wish.id
+            ))),
+            None if self.slots.values().filter(|held| **held == repo).count() >= limit as usize => Ok(false),
+            None => {
+                self.slots.insert(run.clone(), repo);
+                Ok(true)
             }
         }
     }

@@ -67,10 +67,10 @@ impl Views for Memory {
         let mut kept: Vec<&Kept> = state
             .effects
             .values()
-            .filter(|kept| kept.row.run == *run)
+            .filter(|kept| kept.asked.run == *run)
             .collect();
         kept.sort_by_key(|kept| kept.place);
-        Ok(kept.into_iter().map(|kept| kept.row.clone()).collect())
+        Ok(kept.into_iter().map(Kept::row).collect())
     }
 
     async fn writes(&self, run: &RunId) -> Result<Vec<ForgeWrite>, Fault> {

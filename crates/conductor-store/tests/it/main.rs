@@ -1,4 +1,5 @@
 //! The store's tests: the contract on every implementation, then what only a file on a disk can meet.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod contract;
 mod given;

@@ -4,8 +4,7 @@ use conductor_domain::effect::EffectKind;
 use conductor_domain::id::{EffectId, RepoId};
 use conductor_domain::time::Timestamp;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectChange, LeaseWish, Leased, Ledger, NewEffect, Projection, RunRow, Settlement,
-    StreamId,
+    Batch, EffectChange, LeaseWish, Leased, Ledger, NewEffect, Projection, RunRow, Settlement, StreamId,
 };
 use conductor_port::views::{RunFilter, Views};
 use conductor_store::Memory;
@@ -124,7 +123,7 @@ struct Known {
 }
 
 impl Known {
-    fn effect(&self, index: &Index) -> EffectId {
+    fn effect(&self, index: Index) -> EffectId {
         // Now and then one that does not exist.
         let choice = index.index(self.effects.len() + 1);
         self.effects
@@ -133,7 +132,7 @@ impl Known {
             .unwrap_or_else(|| EffectId::parse("r-1.999.0").unwrap())
     }
 
-    fn lease(&self, index: &Index) -> Option<Settlement> {
+    fn lease(&self, index: Index) -> Option<Settlement> {
         (!self.leases.is_empty()).then(|| self.leases[index.index(self.leases.len())].clone())
     }
 
@@ -141,17 +140,17 @@ impl Known {
         let run = RUNS[draft.run];
         let seq = self.seqs[draft.run];
         let expected = if draft.is_stale { seq + 1 } else { seq };
-        let settles = draft.settles.as_ref().and_then(|index| self.lease(index));
+        let settles = draft.settles.and_then(|index| self.lease(index));
         let mut effect_changes: Vec<EffectChange> = draft
             .changes
             .iter()
             .map(|change| match change {
                 Change::Retry(index, at) => EffectChange::Retry {
-                    id: self.effect(index),
+                    id: self.effect(*index),
                     not_before: Timestamp(*at),
                 },
                 Change::Stop(index) => EffectChange::Stop {
-                    id: self.effect(index),
+                    id: self.effect(*index),
                 },
                 Change::Reprioritize(priority) => EffectChange::Reprioritize { priority: *priority },
             })
@@ -192,20 +191,20 @@ impl Known {
     }
 }
 
-/// The outcome in words; of a fault only its kind, because each store says in its own words what went wrong.
+/// The outcome in words, a lease that was granted, and whether a batch was kept.
 async fn perform(store: &dyn Ledger, call: &Call, known: &Known) -> (String, Option<Settlement>, bool) {
     match call {
-        Call::Append(draft) => match store.append(known.batch(draft)).await {
-            Err(AppendError::Fault(fault)) => (format!("{:?}", fault.kind), None, false),
-            outcome => (format!("{outcome:?}"), None, outcome.is_ok()),
-        },
+        Call::Append(draft) => {
+            let outcome = store.append(known.batch(draft)).await;
+            (format!("{outcome:?}"), None, outcome.is_ok())
+        }
         Call::Lease {
             effect,
             now,
             length,
             slots,
         } => {
-            let id = known.effect(effect);
+            let id = known.effect(*effect);
             let wish = LeaseWish {
                 id: id.clone(),
                 worker: "worker".to_owned(),
@@ -220,7 +219,7 @@ async fn perform(store: &dyn Ledger, call: &Call, known: &Known) -> (String, Opt
             };
             (format!("{leased:?}"), token, false)
         }
-        Call::Renew { lease, until } => match known.lease(lease) {
+        Call::Renew { lease, until } => match known.lease(*lease) {
             Some(lease) => (
                 format!("{:?}", store.renew(&lease, Timestamp(*until)).await),
                 None,

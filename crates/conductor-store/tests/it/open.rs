@@ -177,7 +177,7 @@ async fn a_closed_store_says_so() {
     store.close().await;
     match store.append(batch("r-1", 0, "{}")).await {
         Err(AppendError::Fault(fault)) => {
-            assert!(fault.what.ends_with("the store is closed"), "{}", fault.what)
+            assert!(fault.what.ends_with("the store is closed"), "{}", fault.what);
         }
         other => panic!("a write was answered with {other:?}"),
     }
