@@ -35,6 +35,9 @@ pub(crate) struct Global {
     /// Prints data as JSON on stdout; talk stays on stderr
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Says nothing on stderr but what went wrong
+    #[arg(long, short = 'q', global = true)]
+    pub(crate) quiet: bool,
 }
 
 /// Everything that can be asked.
@@ -85,7 +88,7 @@ pub(crate) async fn dispatch(
         Command::KillSwitch(args) => kill_switch::kill_switch(session, args).await,
         Command::Demo(args) => demo::demo(session, args).await,
         Command::Doctor(args) => doctor::doctor(session, args).await,
-        Command::Completions(args) => completions::completions(session, args),
+        Command::Completions(args) => completions::completions(args),
     }
 }
 
@@ -113,6 +116,32 @@ mod tests {
                 );
             }
             command.get_subcommands().for_each(|sub| check(sub, &path));
+        }
+        check(&Cli::command(), "");
+    }
+
+    /// The page is what people read before they type; a command that it does not list is one that nobody finds.
+    #[test]
+    fn the_page_lists_every_command_and_every_option() {
+        const PAGE: &str = include_str!("../../../docs/cli.md");
+        fn check(command: &clap::Command, path: &str) {
+            for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+                let path = format!("{path} {}", sub.get_name());
+                assert!(
+                    PAGE.contains(path.trim()),
+                    "docs/cli.md does not list `{}`",
+                    path.trim()
+                );
+                for option in sub.get_arguments().filter(|option| !option.is_hide_set()) {
+                    let long = option.get_long().unwrap_or_default();
+                    assert!(
+                        PAGE.contains(long),
+                        "docs/cli.md does not list `{} --{long}`",
+                        path.trim()
+                    );
+                }
+                check(sub, &path);
+            }
         }
         check(&Cli::command(), "");
     }

@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::server_file::ServerFile;
 
 /// How long a server may take to answer; starting a run asks the forge first.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running server.
 #[derive(Debug, Clone)]

@@ -1,26 +1,5 @@
-//! The `conductor` program: reads the command line, runs one command, ends with its exit code.
-//!
-//! Everything it can do is a file under `command/`. This module does not know any command.
-
-mod cli;
-mod exit;
-mod environment;
-mod out;
-mod data_dir;
-mod server_file;
-mod client;
-mod source;
-mod session;
-mod settings;
-mod clock;
-mod wire;
-mod server;
-mod show;
-mod command;
-mod demo;
-
-use clap::Parser;
+//! The `conductor` program; all of it stands in the library of the same name.
 
 fn main() -> std::process::ExitCode {
-    session::run(cli::Cli::parse()).into()
+    conductor::main()
 }

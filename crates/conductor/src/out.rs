@@ -11,18 +11,37 @@ use crate::exit::Failure;
 /// Where words go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Out {
-    json: bool,
+    data: Data,
+    talk: Talk,
+}
+
+/// How data is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Data {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// How much is said besides data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Talk {
+    /// What a person wants to know.
+    Usual,
+    /// Only what went wrong.
+    ErrorsOnly,
 }
 
 impl Out {
-    /// Prints data as JSON when `json`, else for people.
-    pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+    /// Decides where words go.
+    pub(crate) fn new(data: Data, talk: Talk) -> Self {
+        Self { data, talk }
     }
 
     /// Tells whether data is wanted as JSON.
     pub(crate) fn is_json(self) -> bool {
-        self.json
+        self.data == Data::Json
     }
 
     /// Prints data: the value as JSON, or what `people` makes of it.
@@ -31,7 +50,7 @@ impl Out {
         value: &T,
         people: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
-        let text = if self.json {
+        let text = if self.is_json() {
             let mut text = serde_json::to_string_pretty(value)
                 .map_err(|error| Failure::because("writing the answer as JSON", &error))?;
             text.push('\n');
@@ -39,11 +58,11 @@ impl Out {
         } else {
             people(value)
         };
-        self.text(&text)
+        Self::text(&text)
     }
 
     /// Prints text that is data.
-    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn text(text: &str) -> Result<(), Failure> {
         match io::stdout().lock().write_all(text.as_bytes()) {
             Ok(()) => Ok(()),
             // Whoever read has seen enough, as in `conductor run list | head`.
@@ -54,28 +73,24 @@ impl Out {
 
     /// Says something to whoever watches; nobody has to.
     pub(crate) fn talk(self, line: &str) {
-        let _nobody_listens = writeln!(io::stderr().lock(), "{line}");
-    }
-
-    /// Says something without ending the line.
-    pub(crate) fn prompt(self, text: &str) {
-        let mut stderr = io::stderr().lock();
-        let _nobody_listens = write!(stderr, "{text}").and_then(|()| stderr.flush());
-    }
-
-    /// Tells whether a person sits there who can be asked.
-    pub(crate) fn can_ask(self) -> bool {
-        io::stdin().is_terminal() && io::stderr().is_terminal()
+        if self.talk == Talk::Usual {
+            say(&format!("{line}\n"));
+        }
     }
 
     /// Tells whether talk goes to a terminal.
     pub(crate) fn is_watched(self) -> bool {
-        io::stderr().is_terminal()
+        self.talk == Talk::Usual && io::stderr().is_terminal()
+    }
+
+    /// Tells whether a person sits there who can be asked.
+    pub(crate) fn can_ask(self) -> bool {
+        self.is_watched() && io::stdin().is_terminal()
     }
 
     /// Asks and reads one line; the end of input is no answer.
-    pub(crate) async fn ask(self, question: &str) -> Option<String> {
-        self.prompt(question);
+    pub(crate) async fn ask(question: &str) -> Option<String> {
+        say(question);
         let read = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
             io::stdin()
@@ -89,16 +104,21 @@ impl Out {
     }
 
     /// Says what went wrong and what to do.
-    pub(crate) fn failure(self, failure: &Failure) {
+    pub(crate) fn failure(failure: &Failure) {
         let code = failure
             .code
             .as_ref()
             .map(|code| format!("[{code}]"))
             .unwrap_or_default();
         let what = conductor_web::visible::text(&failure.what).text;
-        self.talk(&format!("error{code}: {what}"));
+        say(&format!("error{code}: {what}\n"));
         if let Some(hint) = &failure.hint {
-            self.talk(&format!("hint: {hint}"));
+            say(&format!("hint: {hint}\n"));
         }
     }
+}
+
+fn say(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _nobody_listens = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

@@ -119,10 +119,13 @@ fn is_gone(file: &ServerFile) -> bool {
         .is_some_and(|start| Path::new("/proc/self/stat").exists() && process_start(file.pid) != Some(start))
 }
 
-/// When a process began, in the kernel's own ticks; the 22nd field, counted after the name, which may hold anything.
+/// When a process began, in the kernel's own ticks; one that has ended and waits to be noticed has not.
 fn process_start(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    // The name may hold anything, so fields are counted after it: first the state, then 18 others.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let is_alive = fields.next().is_some_and(|state| !matches!(state, "Z" | "X"));
+    fields.nth(18)?.parse().ok().filter(|_| is_alive)
 }
 
 #[cfg(test)]

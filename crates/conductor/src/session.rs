@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::data_dir::DataDir;
 use crate::environment;
 use crate::exit::{Exit, Failure};
-use crate::out::Out;
+use crate::out::{Data, Out, Talk};
 use crate::server_file::{Found, ServerFile};
 use crate::source::Source;
 
@@ -22,7 +22,13 @@ pub(crate) struct Session {
 
 /// Runs the command and says what went wrong.
 pub(crate) fn run(cli: Cli) -> Exit {
-    let out = Out::new(cli.global.json);
+    let data = if cli.global.json { Data::Json } else { Data::Text };
+    let talk = if cli.global.quiet {
+        Talk::ErrorsOnly
+    } else {
+        Talk::Usual
+    };
+    let out = Out::new(data, talk);
     let ended = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -35,7 +41,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
             ended
         });
     ended.unwrap_or_else(|failure| {
-        out.failure(&failure);
+        Out::failure(&failure);
         failure.exit
     })
 }

@@ -208,7 +208,7 @@ pub(crate) async fn engine(data_dir: &DataDir, records: &Records, parts: Parts) 
     let forge = Arc::new(forge);
     let plain = UnsafePlain::for_demo_and_tests(parts.consent, data_dir.sandboxes(), parts.toolchain);
     let database = records.database.clone();
-    let ports = Ports {
+    let all = Ports {
         ledger: database.clone(),
         views: database.clone(),
         blobs: database.clone(),
@@ -223,7 +223,7 @@ pub(crate) async fn engine(data_dir: &DataDir, records: &Records, parts: Parts) 
     let mut options = Options::new(format!("conductor-{}", std::process::id()));
     options.redactor = Arc::new(conductor_engine::redact::KnownForms::with_secrets(parts.secrets));
     Ok(Machine {
-        engine: Engine::new(ports, options),
+        engine: Engine::new(all, options),
         forge,
     })
 }

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
+use crate::out::Out;
 
 /// Prints a completion script for a shell
 #[derive(Debug, clap::Args)]
@@ -18,8 +18,8 @@ pub(crate) struct CompletionsArgs {
 }
 
 /// Runs the command.
-pub(crate) fn completions(session: &Session, args: CompletionsArgs) -> Result<Exit, Failure> {
-    session.out.text(&script(args.shell))?;
+pub(crate) fn completions(args: CompletionsArgs) -> Result<Exit, Failure> {
+    Out::text(&script(args.shell))?;
     Ok(Exit::Ok)
 }
 

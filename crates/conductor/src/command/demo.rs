@@ -40,5 +40,5 @@ pub(crate) struct DemoArgs {
 
 /// Runs the command; ends well only if the pull request was merged, the audit holds and the replay is the log.
 pub(crate) async fn demo(session: &Session, args: DemoArgs) -> Result<Exit, Failure> {
-    demo::play(session, args).await
+    Box::pin(demo::play(session, args)).await
 }

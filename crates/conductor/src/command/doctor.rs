@@ -5,7 +5,6 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use conductor_executor::Toolchain;
 use conductor_git::{Git, Protocol};
 use serde::Serialize;
 
@@ -84,7 +83,7 @@ pub(crate) async fn doctor(session: &Session, args: DoctorArgs) -> Result<Exit, 
     checks.push(settings(session));
     checks.push(server(session).await);
     checks.push(forge(session, args.forge_url).await);
-    checks.push(programs().await);
+    checks.push(programs());
     session.out.data(&checks, |checks| people(checks))?;
     let is_well = checks.iter().all(|check| check.health != Health::Fail);
     Ok(if is_well { Exit::Ok } else { Exit::Failed })
@@ -164,7 +163,7 @@ fn room(session: &Session) -> Check {
     // The types differ between systems; both are counts of blocks and bytes.
     #[allow(clippy::useless_conversion, reason = "u32 on some systems")]
     let free = u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size()));
-    let said = format!("{:.1} GiB free", free as f64 / 1024.0 / 1024.0 / 1024.0);
+    let said = format!("{} MiB free", free / 1024 / 1024);
     match free {
         free if free < ROOM / 10 => Check::fail(NAME, said, "make room; nothing can be kept without it"),
         free if free < ROOM => Check::warn(NAME, said, "large repositories may not find room"),
@@ -249,14 +248,8 @@ async fn forge(session: &Session, given: Option<String>) -> Check {
     }
 }
 
-async fn programs() -> Check {
-    let environment = environment::all();
-    let mut found = Vec::new();
-    for program in super::serve::USUAL_PROGRAMS {
-        if Toolchain::find(&[program], &environment).await.is_ok() {
-            found.push(program);
-        }
-    }
+fn programs() -> Check {
+    let found = super::serve::usual_programs(&environment::all());
     if found.is_empty() {
         return Check::warn(
             "programs",

@@ -91,15 +91,13 @@ pub(crate) fn words(command: &str) -> Result<Vec<String>, Failure> {
     while let Some(c) = chars.next() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some('\''), c) => word.get_or_insert_default().push(c),
-            (_, '\\') => word.get_or_insert_default().extend(chars.next()),
-            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None | Some('"'), '\\') => word.get_or_insert_default().extend(chars.next()),
             (None, '\'' | '"') => {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
             (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (None, c) => word.get_or_insert_default().push(c),
+            (None | Some(_), c) => word.get_or_insert_default().push(c),
         }
     }
     if quote.is_some() {

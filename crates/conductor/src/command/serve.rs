@@ -2,18 +2,22 @@
 //!
 //! It does not know what the server serves.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use conductor_executor::{Consent, Reason, Toolchain, choice};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::environment;
 use crate::exit::{Exit, Failure};
+use crate::out::Out;
 use crate::server::{Server, Setup};
 use crate::session::Session;
 use crate::settings::Told;
 
 /// Programs that test commands of the usual projects call, where they are there.
-pub(crate) const USUAL_PROGRAMS: [&str; 6] = ["cargo", "rustc", "python3", "node", "go", "make"];
+const USUAL_PROGRAMS: [&str; 6] = ["cargo", "rustc", "python3", "node", "go", "make"];
 
 /// Runs the server: everything that works goes through it
 #[derive(Debug, clap::Args)]
@@ -94,7 +98,7 @@ fn announce(session: &Session, server: &Server) -> Result<(), Failure> {
     if session.out.is_json() {
         let value =
             serde_json::json!({ "url": file.url, "pid": file.pid, "data_dir": session.data_dir.path() });
-        session.out.text(&format!("{value}\n"))?;
+        Out::text(&format!("{value}\n"))?;
     }
     Ok(())
 }
@@ -102,15 +106,25 @@ fn announce(session: &Session, server: &Server) -> Result<(), Failure> {
 /// Finds what is there; a test command that needs something else says so itself.
 pub(crate) async fn toolchain() -> Toolchain {
     let environment = environment::all();
-    let mut found = Vec::new();
-    for program in USUAL_PROGRAMS {
-        if Toolchain::find(&[program], &environment).await.is_ok() {
-            found.push(program);
-        }
-    }
+    let found = usual_programs(&environment);
     Toolchain::find(&found, &environment)
         .await
         .unwrap_or_else(|_| Toolchain::system())
+}
+
+/// The usual programs that the operator's PATH has.
+pub(crate) fn usual_programs(environment: &[(OsString, OsString)]) -> Vec<&'static str> {
+    let path = environment
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, value)| value.clone());
+    let directories: Vec<PathBuf> = path.iter().flat_map(std::env::split_paths).collect();
+    let is_there = |program: &&str| {
+        directories
+            .iter()
+            .any(|directory| directory.join(program).is_file())
+    };
+    USUAL_PROGRAMS.into_iter().filter(is_there).collect()
 }
 
 fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {

@@ -17,7 +17,7 @@ use crate::show;
 use crate::show::progress::Progress;
 
 /// A run that says nothing for so long has got stuck.
-const SILENCE: Duration = Duration::from_secs(300);
+const SILENCE: Duration = Duration::from_mins(5);
 
 /// How the person decides.
 struct Person {
@@ -61,20 +61,17 @@ async fn follow(stage: &Stage, person: &Person, run: &RunId, progress: &mut Prog
             Message::Record(record) => progress.record(&record),
             Message::Talk(talk) => progress.talk(&talk),
             Message::Problem(problem) => return Err(problem.into()),
-            Message::State(state) => {
-                progress.state(&state);
-                if state.run.ended && state.cleaned_up {
+            Message::State(now) => {
+                progress.state(&now);
+                if now.run.ended && now.cleaned_up {
                     return Ok(());
                 }
                 // The same question is put once, however often the run says that it waits.
-                let question = format!(
-                    "{} {} {}",
-                    state.run.phase, state.run.needs_human, state.waits_for
-                );
-                if question != acted_on && is_for_a_person(&state) {
+                let question = format!("{} {} {}", now.run.phase, now.run.needs_human, now.waits_for);
+                if question != acted_on && is_for_a_person(&now) {
                     acted_on = question;
                     progress.pause();
-                    respond(stage, person, &state).await?;
+                    respond(stage, person, &now.run.id).await?;
                     progress.go_on();
                 }
             }
@@ -82,12 +79,11 @@ async fn follow(stage: &Stage, person: &Person, run: &RunId, progress: &mut Prog
     }
 }
 
-fn is_for_a_person(state: &StateChange) -> bool {
-    !state.run.ended && (state.run.needs_human || (state.run.phase == "awaiting_merge" && !state.run.held))
+fn is_for_a_person(now: &StateChange) -> bool {
+    !now.run.ended && (now.run.needs_human || (now.run.phase == "awaiting_merge" && !now.run.held))
 }
 
-async fn respond(stage: &Stage, person: &Person, state: &StateChange) -> Result<(), Failure> {
-    let run = &state.run.id;
+async fn respond(stage: &Stage, person: &Person, run: &RunId) -> Result<(), Failure> {
     let detail: RunDetail = stage.client.get(&format!("/runs/{run}")).await?;
     if let Some(action) = person.answer(&detail).await? {
         let _: AcceptedView = stage
@@ -133,7 +129,7 @@ impl Person {
         };
         self.out.talk(&conductor_web::visible::text(&hold.text).text);
         let text = if self.is_asked {
-            self.out.ask("your answer: ").await.unwrap_or_default()
+            Out::ask("your answer: ").await.unwrap_or_default()
         } else {
             "Go on as you think best.".to_owned()
         };
@@ -148,9 +144,7 @@ impl Person {
             self.out.talk(&format!("{question} yes"));
             return Ok(());
         }
-        let said = self
-            .out
-            .ask(&format!("{question} [Y/n] "))
+        let said = Out::ask(&format!("{question} [Y/n] "))
             .await
             .unwrap_or_else(|| "n".to_owned());
         if matches!(said.to_ascii_lowercase().as_str(), "" | "y" | "yes") {

@@ -161,8 +161,8 @@ impl Stage {
     }
 
     /// The person who merges.
-    pub(crate) fn person(&self) -> &'static str {
-        PERSON
+    pub(crate) fn person(&self) -> &str {
+        self.person.login()
     }
 
     /// The server's address.

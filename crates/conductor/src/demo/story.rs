@@ -51,10 +51,10 @@ impl Story {
             })?;
             return Ok(Self::built_in(story));
         };
-        let text = std::fs::read_to_string(scenario).map_err(|error| {
+        let played = std::fs::read_to_string(scenario).map_err(|error| {
             Failure::because(format!("reading the scenario {}", scenario.display()), &error)
         })?;
-        check_scenario(&text, scenario)?;
+        check_scenario(&played, scenario)?;
         let directory = std::fs::canonicalize(repo).map_err(|error| {
             Failure::because(format!("finding the repository {}", repo.display()), &error)
         })?;
@@ -76,7 +76,7 @@ impl Story {
                 .clone()
                 .unwrap_or_else(|| "What is to be done stands in the scenario.".to_owned()),
             test_command: words(test)?,
-            scenario: text,
+            scenario: played,
         })
     }
 

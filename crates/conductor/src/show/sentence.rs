@@ -17,7 +17,7 @@ pub(crate) fn of(record: &EventView) -> Option<String> {
 
 fn tell(event: &Event) -> Option<String> {
     let verdict = |verdict: Verdict| match verdict {
-        Verdict::Approve => "agrees",
+        Verdict::Approve => "agrees with",
         Verdict::Reject => "rejects",
     };
     let sentence = if let Event::IssueSnapshotted { issue } = event {

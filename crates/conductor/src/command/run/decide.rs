@@ -10,6 +10,7 @@ use conductor_web::api::{AcceptedView, ActionRequest, RunDetail};
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
+use crate::out::Out;
 use crate::session::Session;
 use crate::show;
 
@@ -65,12 +66,11 @@ pub(crate) async fn decide(session: &Session, answer: Answer, args: DecideArgs) 
         return Err(Failure::coded("CDR0110", "a comment is required", hint).exiting(Exit::Usage));
     }
     let client = session.client().await?;
-    let (gate, subject) = match args.subject {
-        Some(subject) => (None, subject),
-        None => {
-            let (gate, subject) = look(session, &client, answer, &args.run, args.yes).await?;
-            (Some(gate), subject)
-        }
+    let (gate, subject) = if let Some(subject) = args.subject {
+        (None, subject)
+    } else {
+        let (gate, subject) = look(session, &client, answer, &args.run, args.yes).await?;
+        (Some(gate), subject)
     };
     let accepted = submit(&client, answer, &args.run, gate, &subject, args.comment).await?;
     session
@@ -150,7 +150,7 @@ async fn look(
     }
     session.out.talk(&show::run::gate(gate));
     let question = format!("{} this {}? [y/N] ", answer.verb(), gate.kind);
-    let said = session.out.ask(&question).await.unwrap_or_default();
+    let said = Out::ask(&question).await.unwrap_or_default();
     if matches!(said.to_ascii_lowercase().as_str(), "y" | "yes") {
         Ok(shown)
     } else {

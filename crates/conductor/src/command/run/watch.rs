@@ -8,8 +8,9 @@ use std::time::Duration;
 use conductor_domain::id::RunId;
 use conductor_web::api::StateChange;
 use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 
-use crate::client::{Client, Message};
+use crate::client::Message;
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
 use crate::show::progress::Progress;
@@ -39,9 +40,8 @@ pub(crate) enum Until {
 
 /// Runs the command; the exit code says how the run ended, or that a person must act.
 pub(crate) async fn watch(session: &Session, args: WatchArgs) -> Result<Exit, Failure> {
-    let client = session.client().await?;
     let mut progress = Progress::new(session.out);
-    let last = follow(&client, &args.run, args.until, &mut progress).await;
+    let last = follow(session, &args.run, args.until, &mut progress).await;
     progress.finish();
     let last = last?;
     session.out.data(&last, |last| {
@@ -63,14 +63,14 @@ pub(crate) async fn watch(session: &Session, args: WatchArgs) -> Result<Exit, Fa
 }
 
 async fn follow(
-    client: &Client,
+    session: &Session,
     run: &RunId,
     until: Until,
     progress: &mut Progress,
 ) -> Result<StateChange, Failure> {
     let (mut seen, mut tries) = (0, 0);
     loop {
-        let mut messages = match client.follow(run.as_str(), seen).await {
+        let mut messages = match connect(session, run, seen).await {
             Ok(messages) => messages,
             Err(failure) if failure.exit == Exit::NoServer && tries < TRIES && seen > 0 => {
                 tries += 1;
@@ -105,4 +105,9 @@ async fn follow(
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Looks for the server anew each time: one that was restarted has another token, and perhaps another address.
+async fn connect(session: &Session, run: &RunId, seen: u64) -> Result<BoxStream<'static, Message>, Failure> {
+    session.client().await?.follow(run.as_str(), seen).await
 }
