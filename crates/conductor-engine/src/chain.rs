@@ -5,11 +5,10 @@
 
 use conductor_domain::digest::Digest;
 use conductor_domain::id::EffectId;
+use conductor_domain::time::Timestamp;
 use conductor_port::blobs::ToolCall;
 use conductor_port::ledger::{Record, StreamId};
-use serde::Serialize;
-
-use crate::record::canonical;
+use sha2::{Digest as _, Sha256};
 
 /// The hash before the first record of a stream.
 pub fn genesis(stream: &StreamId) -> String {
@@ -23,22 +22,6 @@ pub fn tool_genesis(invocation: &EffectId) -> String {
 
 /// Computes the hash of a record whose predecessor has the hash `before`; the record's own `hash` is not looked at.
 pub fn link(before: &str, record: &Record) -> String {
-    #[derive(Serialize)]
-    struct Covered<'a> {
-        before: &'a str,
-        stream: &'a str,
-        seq: u64,
-        event_id: &'a str,
-        schema_version: u32,
-        class: &'a str,
-        kind: &'a str,
-        payload: &'a str,
-        payload_hash: &'a str,
-        actor_type: &'a str,
-        actor: &'a str,
-        cause: &'a str,
-        at: i64,
-    }
     // Destructured so that a new field of Record cannot be left out of the hash.
     let Record {
         stream,
@@ -55,47 +38,74 @@ pub fn link(before: &str, record: &Record) -> String {
         at,
         hash: _,
     } = record;
-    digest(&Covered {
-        before,
-        stream,
-        seq: *seq,
-        event_id,
-        schema_version: *schema_version,
-        class,
-        kind,
-        payload,
-        payload_hash,
-        actor_type,
-        actor,
-        cause,
-        at: at.0,
-    })
+    let mut covered = Covered::after(before);
+    covered.text(stream);
+    covered.number(*seq);
+    covered.text(event_id);
+    covered.number(u64::from(*schema_version));
+    for text in [class, kind, payload, payload_hash, actor_type, actor, cause] {
+        covered.text(text);
+    }
+    covered.time(*at);
+    covered.hash()
 }
 
 /// Computes the hash of a tool call whose predecessor has the hash `before`; its own `hash` is not looked at.
 pub fn link_tool(before: &str, call: &ToolCall) -> String {
-    #[derive(Serialize)]
-    struct Covered<'a> {
-        before: &'a str,
-        call: ToolCall,
+    let ToolCall {
+        invocation,
+        run,
+        n,
+        tool,
+        target,
+        payload_hash,
+        decision,
+        reason,
+        result,
+        at,
+        hash: _,
+    } = call;
+    let mut covered = Covered::after(before);
+    covered.text(invocation.as_str());
+    covered.text(run.as_str());
+    covered.number(*n);
+    for text in [tool, target, payload_hash, decision, reason, result] {
+        covered.text(text);
     }
-    digest(&Covered {
-        before,
-        call: ToolCall {
-            hash: String::new(),
-            ..call.clone()
-        },
-    })
+    covered.time(*at);
+    covered.hash()
 }
 
-fn digest(covered: &impl Serialize) -> String {
-    Digest::of(canonical(covered).as_bytes()).into()
+/// Everything that one hash covers: each field behind its length, so that no text can move between two of them.
+struct Covered(Sha256);
+
+impl Covered {
+    fn after(before: &str) -> Self {
+        let mut covered = Self(Sha256::new());
+        covered.text(before);
+        covered
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.update(text.as_bytes());
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.update(number.to_be_bytes());
+    }
+
+    fn time(&mut self, at: Timestamp) {
+        self.0.update(at.0.to_be_bytes());
+    }
+
+    fn hash(self) -> String {
+        format!("sha256:{}", hex::encode(self.0.finalize()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use conductor_domain::time::Timestamp;
-
     use super::*;
 
     fn record() -> Record {
@@ -144,7 +154,8 @@ mod tests {
         assert_ne!(link(&hash, &original), hash);
         // Text cannot move from one field to its neighbour unnoticed.
         let moved = Record {
-            actor: "conductor\",\"cause\":\"".into(),
+            actor_type: "systemconduc".into(),
+            actor: "tor".into(),
             ..original.clone()
         };
         assert_ne!(link(&before, &moved), hash);

@@ -98,8 +98,8 @@ pub struct Engine {
     running: Mutex<BTreeMap<EffectId, CancellationToken>>,
     /// Effects whose report nobody takes; repeating them would go round for ever.
     aside: Mutex<BTreeSet<EffectId>>,
-    /// Runs for which something that follows a commit could not be done yet.
-    owed: Mutex<BTreeSet<RunId>>,
+    /// Streams for which something that follows a commit could not be done yet.
+    owed: Mutex<BTreeSet<StreamId>>,
 }
 
 impl Engine {
@@ -187,16 +187,16 @@ impl Engine {
             .contains(effect)
     }
 
-    /// Remembers that something is still to be done for a run.
-    pub(crate) fn owe(&self, run: &RunId) {
+    /// Remembers that something may still have to be done after a commit to a stream.
+    pub(crate) fn owe(&self, stream: StreamId) {
         self.owed
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(run.clone());
+            .insert(stream);
     }
 
     /// Hands out what was remembered, to be done now.
-    pub(crate) fn take_owed(&self) -> BTreeSet<RunId> {
+    pub(crate) fn take_owed(&self) -> BTreeSet<StreamId> {
         std::mem::take(&mut *self.owed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

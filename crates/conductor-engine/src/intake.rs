@@ -113,7 +113,7 @@ pub(crate) async fn take_in(engine: &Engine, arrival: Arrival) -> Result<Taken, 
         .any(|event| matches!(event, Event::EffectStopRequested { .. }));
     if began || stops {
         // What follows may submit inputs itself, which is a recursion of futures, so it is boxed.
-        Box::pin(follow_up(engine, &run)).await;
+        Box::pin(follow_up(engine, StreamId::Run(run))).await;
     }
     Ok(taken)
 }
@@ -159,7 +159,11 @@ async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, N
                 });
             }
             Err(AppendError::LeaseLost) => return Err(NotTaken::LeaseLost),
-            Err(AppendError::Fault(fault)) => return Err(fault.into()),
+            Err(AppendError::Fault(fault)) => {
+                // It may have been kept all the same.
+                engine.owe(StreamId::Run(arrival.run));
+                return Err(fault.into());
+            }
         }
     }
     Err(Fault::conflict(format!(
@@ -221,16 +225,24 @@ async fn verdict(engine: &Engine, run: &RunId, input: &Input) -> Result<PolicyVe
     })
 }
 
-/// Sees to what the commit itself cannot do: a run that began while the switch was being turned, and effects that were
-/// told to stop before anyone began them. The input is in already, so a fault here is owed and made up for later.
-pub(crate) async fn follow_up(engine: &Engine, run: &RunId) {
-    let done = async {
-        reconcile_kill_switch_of(engine, run).await?;
-        report::settle_what_never_began(engine, run).await
+/// Sees to what a commit itself cannot do: for a run, that it knows of the kill switch and hears of effects which were
+/// told to stop before anyone began them; for the instance, that every run hears of the kill switch.
+///
+/// The input is in already, so a fault here is owed and made up for at the next tick. It compares what is with what
+/// should be, so that doing it once too often, or after a crash, is harmless.
+pub(crate) async fn follow_up(engine: &Engine, stream: StreamId) {
+    let done = match &stream {
+        StreamId::Run(run) => async {
+            reconcile_kill_switch_of(engine, run).await?;
+            report::settle_what_never_began(engine, run).await
+        }
+        .await
+        .map(|_settled| ()),
+        StreamId::Instance => reconcile_kill_switch(engine).await.map(|_told| ()),
     };
-    if let Err(fault) = done.await {
-        tracing::warn!(%run, %fault, "could not see to what follows; trying again");
-        engine.owe(run);
+    if let Err(fault) = done {
+        tracing::warn!(%stream, %fault, "could not see to what follows a commit; trying again");
+        engine.owe(stream);
     }
 }
 
@@ -242,7 +254,7 @@ pub(crate) async fn submit_to_instance(
     let input = redact_value(engine.options.redactor.as_ref(), &input)?;
     let accepted = decide_and_commit_instance(engine, &input).await?;
     if matches!(input, InstanceInput::TurnKillSwitch { .. }) {
-        reconcile_kill_switch(engine).await?;
+        follow_up(engine, StreamId::Instance).await;
     }
     Ok(accepted)
 }
@@ -282,7 +294,11 @@ async fn decide_and_commit_instance(engine: &Engine, input: &InstanceInput) -> R
                     Fault::permanent("the ledger spoke of a key or a lease that nobody gave it").into(),
                 );
             }
-            Err(AppendError::Fault(fault)) => return Err(fault.into()),
+            Err(AppendError::Fault(fault)) => {
+                // It may have been kept all the same.
+                engine.owe(StreamId::Instance);
+                return Err(fault.into());
+            }
         }
     }
     Err(Fault::conflict(format!(

@@ -36,8 +36,8 @@ pub(crate) async fn run(engine: &Engine, shutdown: &CancellationToken) {
 }
 
 async fn tell_due(engine: &Engine) -> Result<(), Fault> {
-    for run in engine.take_owed() {
-        intake::follow_up(engine, &run).await;
+    for stream in engine.take_owed() {
+        intake::follow_up(engine, stream).await;
     }
     for run in engine.ports.ledger.due(engine.ports.clock.now(), AT_ONCE).await? {
         tell(engine, &run).await?;

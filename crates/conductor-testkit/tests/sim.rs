@@ -30,28 +30,53 @@ fn the_same_seed_plays_the_same_story() {
     assert_eq!(check(7, &story), check(7, &story));
 }
 
-/// RUN-4, RUN-12a: dies once at every point, each time it is reached; one pull request, one of each comment.
-#[test]
-fn dying_at_any_point_changes_nothing_in_the_end() {
-    let reached = check(1, &Story::plain()).reached;
-    let points: BTreeSet<&str> = reached.keys().copied().collect();
-    assert_eq!(
-        points,
-        Engine::crash_points().iter().copied().collect(),
-        "every point is reached"
-    );
-    let mut deaths = 0;
-    for (point, times) in reached {
-        for n in 1..=times {
-            let story = Story {
-                deaths: Deaths::At { point, n },
-                ..Story::plain()
-            };
-            assert_eq!(check(1, &story).died_at, [point]);
-            deaths += 1;
-        }
+/// Dies once at a point, at each time that it is reached; the ending is always the same.
+fn die_at(point: &'static str) {
+    let times = check(1, &Story::plain())
+        .reached
+        .get(point)
+        .copied()
+        .unwrap_or_default();
+    assert!(times > 0, "{point} is never reached");
+    for n in 1..=times {
+        let story = Story {
+            deaths: Deaths::At { point, n },
+            ..Story::plain()
+        };
+        assert_eq!(check(1, &story).died_at, [point]);
     }
-    println!("died {deaths} times");
+}
+
+/// One test per crash point, and one that there is a test for each.
+macro_rules! deaths {
+    ($($test:ident => $point:literal),* $(,)?) => {
+        $(
+            /// RUN-4, RUN-12a: one pull request, one of each comment.
+            #[test]
+            fn $test() {
+                die_at($point);
+            }
+        )*
+
+        #[test]
+        fn every_crash_point_has_its_test() {
+            let tested: BTreeSet<&str> = [$($point),*].into();
+            assert_eq!(tested, Engine::crash_points().iter().copied().collect());
+        }
+    };
+}
+
+deaths! {
+    dying_before_any_commit_changes_nothing_in_the_end => "commit.before",
+    dying_after_any_commit_changes_nothing_in_the_end => "commit.after",
+    dying_before_any_lease_changes_nothing_in_the_end => "lease.before",
+    dying_after_any_lease_changes_nothing_in_the_end => "lease.after",
+    dying_before_any_performance_changes_nothing_in_the_end => "perform.before",
+    dying_after_any_performance_changes_nothing_in_the_end => "perform.after",
+    dying_before_any_report_changes_nothing_in_the_end => "report.before",
+    dying_after_any_report_changes_nothing_in_the_end => "report.after",
+    dying_before_any_tool_call_changes_nothing_in_the_end => "tool.before",
+    dying_after_any_tool_call_changes_nothing_in_the_end => "tool.after",
 }
 
 /// RUN-12, invariant 5: faults before and after the deed, every few calls.
