@@ -105,7 +105,7 @@ impl Forge {
                 check_suites: BTreeMap::new(),
                 check_runs: BTreeMap::new(),
             };
-            change.state.repos.insert(id, repo);
+            change.state.repos.insert(id, Arc::new(repo));
             Ok(id)
         })
     }
@@ -223,9 +223,8 @@ impl Forge {
 
     pub fn repository(&self, repo: &str) -> Result<Repo, Refusal> {
         let (owner, name) = repo.split_once('/').ok_or_else(Refusal::not_found)?;
-        self.site
-            .look(|state| state.repo_named(owner, name).cloned())
-            .ok_or_else(Refusal::not_found)
+        let found = self.site.look(|state| state.repo_named(owner, name).cloned());
+        found.map(Arc::unwrap_or_clone).ok_or_else(Refusal::not_found)
     }
 
     pub fn issue(&self, repo: &str, number: u64) -> Result<Issue, Refusal> {

@@ -2,6 +2,8 @@
 //!
 //! A change that fails leaves neither records nor events behind. It does not know how either is stored.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::moment::Moment;
@@ -27,11 +29,19 @@ pub(crate) struct Change<'a> {
 
 impl Change<'_> {
     pub(crate) fn repo(&self, repo: u64) -> Result<&Repo, Refusal> {
-        self.state.repos.get(&repo).ok_or_else(Refusal::not_found)
+        self.state
+            .repos
+            .get(&repo)
+            .map(Arc::as_ref)
+            .ok_or_else(Refusal::not_found)
     }
 
     pub(crate) fn repo_mut(&mut self, repo: u64) -> Result<&mut Repo, Refusal> {
-        self.state.repos.get_mut(&repo).ok_or_else(Refusal::not_found)
+        self.state
+            .repos
+            .get_mut(&repo)
+            .map(Arc::make_mut)
+            .ok_or_else(Refusal::not_found)
     }
 
     /// Notes an event about the draft as it stands now.

@@ -176,12 +176,7 @@ fn by_name(site: &Site, mut request: Request<Body>) -> Request<Body> {
         let (id, rest) = rest
             .split_once('/')
             .map_or((rest, String::new()), |(id, rest)| (id, format!("/{rest}")));
-        let name = site.look(|state| {
-            state
-                .repos
-                .get(&id.parse().ok()?)
-                .map(crate::state::Repo::full_name)
-        })?;
+        let name = site.look(|state| state.repos.get(&id.parse().ok()?).map(|repo| repo.full_name()))?;
         let query = request
             .uri()
             .query()

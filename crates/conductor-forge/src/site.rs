@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio_util::task::TaskTracker;
 
@@ -99,7 +99,7 @@ impl Site {
         read(&self.lock())
     }
 
-    pub(crate) fn repo(&self, repo: u64) -> Result<Repo, Refusal> {
+    pub(crate) fn repo(&self, repo: u64) -> Result<Arc<Repo>, Refusal> {
         self.look(|state| state.repos.get(&repo).cloned())
             .ok_or_else(Refusal::not_found)
     }

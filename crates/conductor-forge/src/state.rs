@@ -5,6 +5,7 @@
 //! Nothing here knows how a record is shown to a client or where it is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,8 @@ pub struct State {
     pub installations: BTreeMap<u64, Installation>,
     /// Installation and personal tokens by the SHA-256 of their text; the text itself is never kept.
     pub tokens: BTreeMap<String, Token>,
-    pub repos: BTreeMap<u64, Repo>,
+    /// Shared, so that a reader keeps a repository as it was while another is writing.
+    pub repos: BTreeMap<u64, Arc<Repo>>,
 }
 
 impl State {
@@ -30,14 +32,14 @@ impl State {
     }
 
     /// Finds a repository by its present name; names are compared as GitHub does, without case.
-    pub fn repo_named(&self, owner: &str, name: &str) -> Option<&Repo> {
+    pub fn repo_named(&self, owner: &str, name: &str) -> Option<&Arc<Repo>> {
         self.repos
             .values()
             .find(|repo| repo.owner.eq_ignore_ascii_case(owner) && repo.name.eq_ignore_ascii_case(name))
     }
 
     /// Finds the repository that once had this name.
-    pub(crate) fn repo_formerly_named(&self, owner: &str, name: &str) -> Option<&Repo> {
+    pub(crate) fn repo_formerly_named(&self, owner: &str, name: &str) -> Option<&Arc<Repo>> {
         self.repos.values().find(|repo| {
             repo.former_names
                 .iter()

@@ -3,6 +3,7 @@
 //! It does not know what the tokens are used for.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::extract::Path;
 use axum::http::header::AUTHORIZATION;
@@ -76,7 +77,7 @@ pub(crate) async fn mint(call: Call, Path(id): Path<u64>, body: Bytes) -> Answer
     };
     let (repos, permissions) = call.site.look(|state| {
         let installation = state.installations.get(&id).ok_or_else(Refusal::not_found)?;
-        let owned: Vec<&Repo> = state
+        let owned: Vec<&Arc<Repo>> = state
             .repos
             .values()
             .filter(|repo| repo.owner.eq_ignore_ascii_case(&installation.account))
@@ -117,7 +118,11 @@ pub(crate) async fn mint(call: Call, Path(id): Path<u64>, body: Bytes) -> Answer
     };
     let (text, expires_at) = auth::mint(&call.site, holder)?;
     let shown = call.site.look(|state| {
-        let listed: Vec<&Repo> = repos.iter().filter_map(|id| state.repos.get(id)).collect();
+        let listed: Vec<&Repo> = repos
+            .iter()
+            .filter_map(|id| state.repos.get(id))
+            .map(Arc::as_ref)
+            .collect();
         View::new(state, &call.root).token(&text, json!(expires_at), &listed, &permissions)
     });
     Ok(answer::json(StatusCode::CREATED, &shown))

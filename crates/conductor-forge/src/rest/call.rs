@@ -36,7 +36,13 @@ impl Call {
     }
 
     /// Finds the repository that the path names, for a caller that may do this with it.
-    pub(crate) fn repo(&self, owner: &str, name: &str, scope: Scope, level: Level) -> Result<Repo, Refusal> {
+    pub(crate) fn repo(
+        &self,
+        owner: &str,
+        name: &str,
+        scope: Scope,
+        level: Level,
+    ) -> Result<Arc<Repo>, Refusal> {
         self.repo_by_any(owner, name, &[scope], level)
     }
 
@@ -47,7 +53,7 @@ impl Call {
         name: &str,
         scopes: &[Scope],
         level: Level,
-    ) -> Result<Repo, Refusal> {
+    ) -> Result<Arc<Repo>, Refusal> {
         if self.caller == Caller::Nobody {
             return Err(Refusal::Unauthorized("Requires authentication".into()));
         }

@@ -2,6 +2,8 @@
 //!
 //! Only Apps may write checks; the rules of suites are in `act::check`.
 
+use std::sync::Arc;
+
 use axum::extract::Path;
 use bytes::Bytes;
 use serde::Deserialize;
@@ -150,7 +152,7 @@ pub(crate) async fn status_of_commit(call: Call, Path((owner, name, commit)): Co
     }))
 }
 
-fn writable(call: &Call, owner: &str, name: &str) -> Result<Repo, Refusal> {
+fn writable(call: &Call, owner: &str, name: &str) -> Result<Arc<Repo>, Refusal> {
     let repo = call.repo(owner, name, Scope::Checks, Level::Write)?;
     match call.caller {
         Caller::Installation { .. } => Ok(repo),

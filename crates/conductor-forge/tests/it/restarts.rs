@@ -1,8 +1,9 @@
 //! A forge that is stopped, killed, or overtaken by its own repositories.
 
-use conductor_forge::{Fault, When};
+use conductor_forge::{Fault, Webhook, When};
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
 use crate::rig::{REPO, Rig, move_branch};
 
@@ -77,10 +78,7 @@ async fn a_client_that_hangs_up_does_not_undo_what_it_asked_for() {
     let request = rig
         .request(Method::POST, &path, &token)
         .json(&json!({ "title": "A" }));
-    let answer = request
-        .timeout(std::time::Duration::from_millis(500))
-        .send()
-        .await;
+    let answer = request.timeout(std::time::Duration::from_secs(2)).send().await;
     assert!(answer.unwrap_err().is_timeout());
     assert_eq!(rig.forge.issue(REPO, 1).unwrap().title, "A");
 }
@@ -139,4 +137,61 @@ async fn a_bare_repository_is_imported_with_its_branches() {
         rig.get("/repos/acme/empty/branches/trunk", &token).await.status,
         404
     );
+}
+
+/// GH-2, GH-8: a forge that is stopped while its receiver is silent sends again when it is back.
+#[tokio::test]
+async fn a_delivery_without_an_outcome_is_sent_again_after_a_restart() {
+    let rig = Rig::start().await;
+    let receiver = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", receiver.local_addr().unwrap());
+    rig.forge
+        .set_webhook(Some(Webhook {
+            url,
+            secret: "s".into(),
+        }))
+        .unwrap();
+    rig.alice.open_issue(REPO, "A", "").unwrap();
+    let (silent, _) = receiver.accept().await.unwrap();
+    let rig = rig.restart().await;
+    drop(silent);
+    let (mut stream, _) = receiver.accept().await.unwrap();
+    let answer = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+    stream.write_all(answer).await.unwrap();
+    rig.forge.deliveries_settled().await;
+    let outcomes: Vec<_> = rig
+        .forge
+        .deliveries()
+        .into_iter()
+        .map(|it| (it.status_code, it.redelivery))
+        .collect();
+    assert_eq!(outcomes, [(204, false)]);
+}
+
+/// GH-8.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_made_at_once_are_all_kept() {
+    let rig = Rig::start().await;
+    let token = rig.token().await;
+    let number = rig.alice.open_issue(REPO, "A", "").unwrap();
+    let path = format!("/repos/{REPO}/issues/{number}/comments");
+    let mut posts = tokio::task::JoinSet::new();
+    for index in 0..50 {
+        let request = rig
+            .request(Method::POST, &path, &token)
+            .json(&json!({ "body": format!("comment {index:02}") }));
+        posts.spawn(async move { request.send().await.unwrap().status().as_u16() });
+    }
+    assert_eq!(posts.join_all().await, [201; 50]);
+    let rig = rig.restart().await;
+    let mut bodies: Vec<_> = rig
+        .forge
+        .comments(REPO, number)
+        .unwrap()
+        .into_iter()
+        .map(|it| it.body)
+        .collect();
+    bodies.sort();
+    let expected: Vec<_> = (0..50).map(|index| format!("comment {index:02}")).collect();
+    assert_eq!(bodies, expected);
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use conductor_domain::forge::IssueProblem;
 use conductor_domain::id::{IssueNumber, RepoId};
 use conductor_domain::spec::RepoRef;
-use conductor_forge::{Forge, Options};
+use conductor_forge::{Fault, Forge, Options, When};
 use conductor_github::{Client, Config};
 use conductor_port::forge::Forge as _;
+use reqwest::Method;
 use secrecy::SecretString;
 
 use crate::site::{REPO, Site, TestClock, describe, is_permanent, transient};
@@ -112,14 +113,15 @@ async fn an_unknown_issue_is_known_to_be_unknown_even_with_a_fresh_token() {
     assert_eq!(problem, Ok(Err(IssueProblem::NotFound)));
 }
 
-/// GH-1: a token that was revoked is replaced, and nobody has to restart anything.
+/// BEY-7, GH-1: the kill switch takes tokens back; afterwards new ones are minted, and only then.
 #[tokio::test]
-async fn a_revoked_token_is_replaced_on_the_repeat() {
+async fn revoked_tokens_are_refused_at_once_and_never_handed_out_again() {
     let site = Site::start().await;
     let number = IssueNumber(site.alice.open_issue(REPO, "Widgets squeak", "").unwrap());
     site.client.issue(&site.repo, number).await.unwrap().unwrap();
     let token = site.client.git_token(&site.repo).await.unwrap().unwrap();
     assert_eq!(site.client.revoke_tokens().await, []);
+    assert_eq!(comment_with(&site, &token.0, number.0).await, 401);
     let after = site.client.git_token(&site.repo).await.unwrap().unwrap();
     assert_ne!(token.0, after.0, "a revoked token is not handed out again");
     site.client.issue(&site.repo, number).await.unwrap().unwrap();
@@ -142,19 +144,41 @@ async fn a_git_token_cannot_comment() {
     let site = Site::start().await;
     let number = site.alice.open_issue(REPO, "Widgets squeak", "").unwrap();
     let token = site.client.git_token(&site.repo).await.unwrap().unwrap().0;
+    assert_eq!(comment_with(&site, &token, number).await, 403);
+}
+
+/// GH-1: what a token may do can be the last thing that GitHub's machines learn about it.
+#[tokio::test]
+async fn forbidden_is_transient_for_a_fresh_token_and_final_for_an_older_one() {
+    let site = Site::start().await;
+    let number = IssueNumber(site.alice.open_issue(REPO, "Widgets squeak", "").unwrap());
+    let forbidden = || {
+        let fault = Fault::Status {
+            status: 403,
+            when: When::BeforeTheWrite,
+        };
+        site.forge
+            .faults()
+            .next(Method::GET, &format!("/repos/{REPO}/issues"), fault);
+    };
+    forbidden();
+    assert!(transient(&site.client.issue(&site.repo, number).await.unwrap_err()).is_some());
+    site.clock.shift(31);
+    forbidden();
+    assert!(is_permanent(
+        &site.client.issue(&site.repo, number).await.unwrap_err()
+    ));
+}
+
+async fn comment_with(site: &Site, token: &str, number: u64) -> u16 {
     let url = format!("{}/repos/{REPO}/issues/{number}/comments", site.forge.base_url());
-    let answer = reqwest::Client::builder()
+    let http = reqwest::Client::builder()
         .no_proxy()
         .user_agent("test")
         .build()
-        .unwrap()
-        .post(url)
-        .bearer_auth(token)
-        .body(r#"{"body":"hi"}"#)
-        .send()
-        .await
         .unwrap();
-    assert_eq!(answer.status(), 403);
+    let request = http.post(url).bearer_auth(token).body(r#"{"body":"hi"}"#);
+    request.send().await.unwrap().status().as_u16()
 }
 
 /// GH-1.

@@ -1,11 +1,12 @@
 //! Repositories as the client describes them.
 
+use conductor_domain::effect::CommentTarget;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::IssueNumber;
 use conductor_forge::{Fault as SiteFault, Injection};
 use conductor_port::forge::{Forge as _, RepoDescription};
 
-use crate::site::{Site, client_of, describe, is_permanent};
+use crate::site::{Lies, Site, client_of, describe, is_permanent, lying_server};
 
 /// GH-7, S-53.
 #[tokio::test]
@@ -84,10 +85,36 @@ async fn a_clone_address_of_another_host_is_refused() {
         client.repository("acme", "widgets").await.is_ok(),
         "the same host is accepted"
     );
-    let (address, request) = crate::site::echo_repository("https://evil.example/acme/widgets.git").await;
+    let clone_url = "https://evil.example/acme/widgets.git".to_owned();
+    let address = lying_server(Lies {
+        clone_url,
+        next_page: String::new(),
+    })
+    .await;
     let client = client_of(&site.forge, &address, site.clock.clone());
     let fault = client.repository("acme", "widgets").await.unwrap_err();
-    request.abort();
     assert!(fault.what.contains("belongs to another site"), "{fault}");
     assert!(is_permanent(&fault));
+}
+
+/// GH-1: the next page of a list may lead anywhere, and the token would travel with the question.
+#[tokio::test]
+async fn a_next_page_on_another_host_is_not_read() {
+    let site = Site::start().await;
+    let thief = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let next_page = format!("http://{}/stolen", thief.local_addr().unwrap());
+    let address = lying_server(Lies {
+        clone_url: String::new(),
+        next_page,
+    })
+    .await;
+    let client = client_of(&site.forge, &address, site.clock.clone());
+    let target = CommentTarget::Issue(IssueNumber(1));
+    let fault = client
+        .comment(&site.repo, target, "x <!-- m -->", "<!-- m -->", true)
+        .await
+        .unwrap_err();
+    assert!(fault.what.contains("belongs to another site"), "{fault}");
+    let visited = tokio::time::timeout(std::time::Duration::ZERO, thief.accept()).await;
+    assert!(visited.is_err(), "the thief was visited");
 }

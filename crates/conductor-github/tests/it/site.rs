@@ -167,26 +167,42 @@ pub(crate) fn is_permanent(fault: &Fault) -> bool {
     fault.kind == FaultKind::Permanent
 }
 
-/// A server that claims a repository whose clone address is another host's.
-pub(crate) async fn echo_repository(clone_url: &'static str) -> (String, tokio::task::JoinHandle<()>) {
+/// What a hostile GitHub says: a repository, and lists that go on elsewhere.
+#[derive(Clone)]
+pub(crate) struct Lies {
+    pub(crate) clone_url: String,
+    pub(crate) next_page: String,
+}
+
+/// Serves lies to whoever asks, until dropped with its runtime.
+pub(crate) async fn lying_server(lies: Lies) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let server = tokio::spawn(async move {
+    tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut request = vec![0; 8192];
+            let mut request = vec![0; 16 * 1024];
             let read = stream.read(&mut request).await.unwrap();
-            let is_mint = request[..read].starts_with(b"POST");
-            let status = if is_mint { "201 Created" } else { "200 OK" };
-            let body = format!(
-                r#"{{"id":1,"token":"ghs_x","name":"widgets","owner":{{"login":"acme"}},"clone_url":"{clone_url}"}}"#
+            let line = String::from_utf8_lossy(&request[..read])
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            let Lies { clone_url, next_page } = &lies;
+            let body = if line.contains("/comments") {
+                "[]".to_owned()
+            } else {
+                format!(
+                    r#"{{"id":1,"token":"ghs_x","slug":"x","name":"widgets","owner":{{"login":"acme"}},"clone_url":"{clone_url}"}}"#
+                )
+            };
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nlink: <{next_page}>; rel=\"last\"\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
             );
-            let length = body.len();
-            let answer =
-                format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
     });
-    (address, server)
+    address
 }
