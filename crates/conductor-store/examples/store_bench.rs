@@ -5,7 +5,6 @@
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    clippy::unwrap_used,
     clippy::cast_precision_loss,
     reason = "a program for people at a terminal"
 )]
@@ -17,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use conductor_domain::id::{RepoId, RunId};
 use conductor_domain::time::Timestamp;
-use conductor_port::ledger::{Batch, Ledger, Projection, Record, RunRow, StreamId};
+use conductor_port::ledger::{AppendError, Batch, Ledger, Projection, Record, RunRow, StreamId};
 use conductor_store::{Database, Settings};
 
 const RECORDS_PER_BATCH: u64 = 3;
@@ -25,32 +24,30 @@ const APPENDS: u64 = 1_000;
 const EVENTS: u64 = 120_000;
 const PAGE: u32 = 1_000;
 
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
 #[tokio::main]
-async fn main() {
+async fn main() -> Outcome {
     let parent = std::env::args_os()
         .nth(1)
         .map_or_else(std::env::temp_dir, PathBuf::from);
-    let dir = tempfile::tempdir_in(parent).unwrap();
-    let each = sync(dir.path());
+    let dir = tempfile::tempdir_in(parent)?;
+    let each = sync(dir.path())?;
     println!(
         "disk: one small durable write takes {:.0} µs",
         each.as_secs_f64() * 1e6
     );
 
-    let store = Arc::new(
-        Database::open(&dir.path().join("c.sqlite"), &Settings::default())
-            .await
-            .unwrap(),
-    );
+    let store = Arc::new(Database::open(&dir.path().join("c.sqlite"), &Settings::default()).await?);
     for writers in [1, 4, 16, 64] {
-        let took = append(&store, writers).await;
+        let took = append(&store, writers).await?;
         let rate = APPENDS as f64 / took.as_secs_f64();
         println!("append: {rate:.0} batches/s of {RECORDS_PER_BATCH} records by {writers} writers");
     }
-    fill(&store).await;
+    fill(&store).await?;
     for round in 1..=3 {
         let before = cpu();
-        let (events, took) = read(&store).await;
+        let (events, took) = read(&store).await?;
         let rate = events as f64 / took.as_secs_f64();
         let each = cpu().saturating_sub(before).as_secs_f64() * 1e6 / events as f64;
         println!(
@@ -58,16 +55,17 @@ async fn main() {
         );
     }
     store.close().await;
+    Ok(())
 }
 
-fn sync(dir: &Path) -> Duration {
-    let mut file = std::fs::File::create(dir.join("probe")).unwrap();
+fn sync(dir: &Path) -> Outcome<Duration> {
+    let mut file = std::fs::File::create(dir.join("probe"))?;
     let start = Instant::now();
     for _ in 0..100 {
-        file.write_all(&[0; 4096]).unwrap();
-        file.sync_data().unwrap();
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
     }
-    start.elapsed() / 100
+    Ok(start.elapsed() / 100)
 }
 
 /// What the process has used so far, to tell a slow program from a busy machine; zero where it cannot be told.
@@ -84,7 +82,7 @@ fn cpu() -> Duration {
     TICK.saturating_mul(ticks)
 }
 
-async fn append(store: &Arc<Database>, writers: u64) -> Duration {
+async fn append(store: &Arc<Database>, writers: u64) -> Outcome<Duration> {
     let start = Instant::now();
     let tasks: Vec<_> = (0..writers)
         .map(|writer| {
@@ -94,50 +92,51 @@ async fn append(store: &Arc<Database>, writers: u64) -> Duration {
                 for n in 0..APPENDS / writers {
                     store
                         .append(batch(&run, n * RECORDS_PER_BATCH, RECORDS_PER_BATCH))
-                        .await
-                        .unwrap();
+                        .await?;
                 }
+                Ok::<(), AppendError>(())
             })
         })
         .collect();
     for task in tasks {
-        task.await.unwrap();
+        task.await??;
     }
-    start.elapsed()
+    Ok(start.elapsed())
 }
 
-async fn fill(store: &Database) {
+async fn fill(store: &Database) -> Outcome {
     let mut seq = 0;
     while seq < EVENTS {
-        store.append(batch("long", seq, 1_000)).await.unwrap();
+        store.append(batch("long", seq, 1_000)).await?;
         seq += 1_000;
     }
+    Ok(())
 }
 
-async fn read(store: &Database) -> (u64, Duration) {
-    let stream = StreamId::Run(RunId::parse("long").unwrap());
+async fn read(store: &Database) -> Outcome<(u64, Duration)> {
+    let stream = StreamId::Run(RunId::parse("long").expect("a slug"));
     let start = Instant::now();
     let mut seq = 0;
     loop {
-        let page = store.read(&stream, seq, PAGE).await.unwrap();
+        let page = store.read(&stream, seq, PAGE).await?;
         for record in &page {
-            let payload: serde_json::Value = serde_json::from_str(&record.payload).unwrap();
+            let payload: serde_json::Value = serde_json::from_str(&record.payload)?;
             assert!(payload.is_object());
             seq = record.seq;
         }
         if page.is_empty() {
-            return (seq, start.elapsed());
+            return Ok((seq, start.elapsed()));
         }
     }
 }
 
 fn batch(run: &str, expected_seq: u64, count: u64) -> Batch {
-    let stream = StreamId::Run(RunId::parse(run).unwrap());
+    let stream = StreamId::Run(RunId::parse(run).expect("runs are named by slugs here"));
     let records = (expected_seq + 1..=expected_seq + count)
         .map(|seq| record(&stream, seq))
         .collect();
     let row = RunRow {
-        run: RunId::parse(run).unwrap(),
+        run: RunId::parse(run).expect("runs are named by slugs here"),
         project: "demo".to_owned(),
         repo: RepoId(7),
         repo_name: "octo/hello".to_owned(),
