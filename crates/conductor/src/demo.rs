@@ -7,6 +7,8 @@ mod stage;
 mod act;
 mod summary;
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::clock::Stopwatch;
 use crate::command::demo::DemoArgs;
 use crate::exit::{Exit, Failure};
@@ -24,7 +26,7 @@ pub(crate) async fn play(session: &Session, args: DemoArgs) -> Result<Exit, Fail
     out.talk(&format!("Conductor demo: {}", story.about));
     let mut stage = tokio::select! {
         stage = Stage::build(&story) => stage?,
-        _ = tokio::signal::ctrl_c() => return Err(interrupted()),
+        () = told_to_end() => return Err(interrupted()),
     };
     let set_up_ms = watch.millis();
     out.talk(&format!(
@@ -34,7 +36,7 @@ pub(crate) async fn play(session: &Session, args: DemoArgs) -> Result<Exit, Fail
     ));
     let played = tokio::select! {
         played = act::play(out, &stage, args.yes) => played,
-        _ = tokio::signal::ctrl_c() => Err(interrupted()),
+        () = told_to_end() => Err(interrupted()),
     };
     let summary = match played {
         Ok(run) => Summary::of(&stage, run, set_up_ms, watch.millis()).await,
@@ -57,11 +59,22 @@ pub(crate) async fn play(session: &Session, args: DemoArgs) -> Result<Exit, Fail
             "still running; look around with\n  {}\nCtrl-C ends it",
             stage.look_around()
         ));
-        let _ended = tokio::signal::ctrl_c().await;
+        told_to_end().await;
     }
     let is_well = summary.is_well();
     stage.tear_down().await?;
     Ok(if is_well { Exit::Ok } else { Exit::Failed })
+}
+
+/// Waits for Ctrl-C or a polite kill; the stage is taken down either way.
+async fn told_to_end() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
 }
 
 fn interrupted() -> Failure {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::spec::{AgentBackend, AgentSpec, ExecutorName, Limits, Mode, PolicyVersion};
+use conductor_domain::time::Millis;
 use conductor_engine::Recovered;
 use conductor_executor::{Consent, Toolchain};
 use conductor_port::clock::Clock as _;
@@ -28,6 +29,9 @@ use crate::wire::{self, BehindTheDoor, Machine, Parts, Records};
 /// How long open requests may take to end at shutdown.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long an effect of a killed server waits, unless told otherwise.
+pub(crate) const LEASE: Millis = Millis::seconds(10);
+
 /// What a server is made of.
 pub(crate) struct Setup {
     pub(crate) data_dir: DataDir,
@@ -40,6 +44,7 @@ pub(crate) struct Setup {
     pub(crate) toolchain: Toolchain,
     pub(crate) scenario: Option<String>,
     pub(crate) limits: Limits,
+    pub(crate) lease: Millis,
 }
 
 /// A running server.
@@ -74,6 +79,7 @@ impl Server {
             consent: setup.consent,
             toolchain: setup.toolchain,
             clock: clock.clone(),
+            lease: setup.lease,
             secrets,
         };
         let Machine { engine, forge } = wire::engine(&setup.data_dir, &records, parts).await?;

@@ -10,6 +10,7 @@ use conductor_agent::Agents;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::RunId;
 use conductor_domain::spec::ExecutorName;
+use conductor_domain::time::Millis;
 use conductor_engine::{Committed, Engine, Executors, Live, Options, Ports, audit, rebuild, replay};
 use conductor_executor::{Consent, Toolchain, UnsafePlain};
 use conductor_git::{Git, GitWorkspace, Identity, Protocol};
@@ -166,6 +167,8 @@ pub(crate) struct Parts {
     pub(crate) consent: Consent,
     pub(crate) toolchain: Toolchain,
     pub(crate) clock: Arc<dyn Clock>,
+    /// How long an effect of a killed server waits before it is taken up again.
+    pub(crate) lease: Millis,
     /// What must never be shown or kept, word for word.
     pub(crate) secrets: Vec<String>,
 }
@@ -220,7 +223,10 @@ pub(crate) async fn engine(data_dir: &DataDir, records: &Records, parts: Parts) 
         forge: forge.clone(),
         clock: parts.clock,
     };
-    let mut options = Options::new(format!("conductor-{}", std::process::id()));
+    // One process at a time uses a data directory, so its name stays the same over restarts: what an earlier process
+    // left behind is then known as ours.
+    let mut options = Options::new("local");
+    options.lease = parts.lease;
     options.redactor = Arc::new(conductor_engine::redact::KnownForms::with_secrets(parts.secrets));
     Ok(Machine {
         engine: Engine::new(all, options),

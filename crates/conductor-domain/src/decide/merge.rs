@@ -26,8 +26,9 @@ pub(super) fn noticed(draft: &mut Draft<'_>, notice: &Notice) {
     match notice.subject {
         NoticeSubject::PullRequest { number } => look_at(draft, Some(number)),
         NoticeSubject::Base => look_at(draft, None),
+        // Only an edit can change what is shown with the plan; comments, our own among them, cannot (S-50).
         NoticeSubject::Issue { number } => {
-            let waits = matches!(draft.run().phase, Phase::AwaitingPlanApproval(_));
+            let waits = matches!(draft.run().phase, Phase::AwaitingPlanApproval(_)) && notice.event == "issues";
             if waits && number == draft.run().spec.issue && draft.run().work_in_flight().is_none() {
                 draft.ask(Effect::ReadIssue { issue: number });
             }

@@ -119,6 +119,8 @@ fn approve(
         comment: comment.map(str::to_owned),
     });
     draft.say(speech::operator_did(by, &format!("approved the {kind}"), comment));
+    // A second look at the issue comes too late now; it must not keep the work waiting for a slow forge.
+    draft.stop(|kind| kind == crate::effect::EffectKind::ReadIssue);
     match kind {
         GateKind::Plan => draft.record(Event::ExecutionBegan { by: by.clone() }),
         GateKind::Diff => draft.record(Event::DiffCleared),

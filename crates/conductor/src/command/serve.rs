@@ -3,8 +3,10 @@
 //! It does not know what the server serves.
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use conductor_domain::time::Millis;
 use conductor_executor::{Consent, Reason, Toolchain, choice};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -12,7 +14,7 @@ use tracing_subscriber::EnvFilter;
 use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::out::Out;
-use crate::server::{Server, Setup};
+use crate::server::{LEASE, Server, Setup};
 use crate::session::Session;
 use crate::settings::Told;
 
@@ -27,6 +29,9 @@ pub(crate) struct ServeArgs {
     /// States that agents' commands may run as this user without a sandbox; for the demo and tests only.
     #[arg(long, hide = true)]
     i_know_this_is_unsafe_demo: bool,
+    /// How long an effect of a killed server waits before it is taken up again; tests have less time.
+    #[arg(long, hide = true)]
+    lease_ms: Option<u64>,
 }
 
 /// Runs the server.
@@ -56,6 +61,7 @@ pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Fa
         toolchain: toolchain().await,
         scenario: told.scenario()?,
         limits: told.limits.complete(),
+        lease: args.lease_ms.map_or(LEASE, Millis),
         data_dir: session.data_dir.clone(),
     };
     let mut interrupt = listen_for(SignalKind::interrupt())?;
@@ -136,6 +142,7 @@ fn log_to_stderr() {
     let filter = EnvFilter::try_from_env("CONDUCTOR_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let _set_already = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .try_init();
 }

@@ -22,7 +22,7 @@ use crate::command::serve;
 use crate::data_dir::DataDir;
 use crate::demo::story::{Content, Story};
 use crate::exit::Failure;
-use crate::server::{Server, Setup};
+use crate::server::{self, Server, Setup};
 
 /// The owner of the repository, the project, and the person who merges.
 const OWNER: &str = "demo";
@@ -99,6 +99,7 @@ impl Stage {
             consent: Consent::to_run_commands_without_a_sandbox(Reason::Demo),
             toolchain: serve::toolchain().await,
             scenario: Some(story.scenario.clone()),
+            lease: server::LEASE,
             limits: Limits {
                 poll: Millis::seconds(5),
                 ..Limits::default()

@@ -1,0 +1,2 @@
+//! Placeholder for the figures.
+fn main() {}

@@ -1,0 +1,190 @@
+//! The program under test: one server process, and its command line.
+//!
+//! This module does not know what is asked of it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+/// How long anything may take before a story is hopeless; the machine may be very busy.
+pub const HOPELESS: Duration = Duration::from_secs(120);
+
+/// The program and where it keeps everything.
+#[derive(Debug)]
+pub struct Program {
+    binary: PathBuf,
+    data_dir: PathBuf,
+    serve: Vec<String>,
+    server: Option<Child>,
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub struct Said {
+    /// Its exit code.
+    pub code: i32,
+    /// Its data, where it was JSON.
+    pub data: Value,
+    /// Its data as text.
+    pub stdout: String,
+    /// Its talk.
+    pub stderr: String,
+}
+
+impl Said {
+    /// Insists that the command succeeded.
+    pub fn done(self) -> Result<Self> {
+        ensure!(
+            self.code == 0,
+            "exit {}: {}{}",
+            self.code,
+            self.stdout,
+            self.stderr
+        );
+        Ok(self)
+    }
+
+    /// Insists that the command was refused with this code of the catalogue.
+    pub fn refused(self, code: &str) -> Result<Self> {
+        ensure!(
+            self.code != 0 && self.stderr.contains(code),
+            "not {code}: exit {}: {}{}",
+            self.code,
+            self.stdout,
+            self.stderr
+        );
+        Ok(self)
+    }
+}
+
+impl Program {
+    /// Names the program, its data directory and what its server is started with.
+    pub fn new(binary: impl Into<PathBuf>, data_dir: impl Into<PathBuf>, serve: Vec<String>) -> Self {
+        Self {
+            binary: binary.into(),
+            data_dir: data_dir.into(),
+            serve,
+            server: None,
+        }
+    }
+
+    /// Where it keeps everything.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Starts the server and waits until it answers; `crash_at` ends it by itself later.
+    pub fn start(&mut self, crash_at: Option<&str>) -> Result<()> {
+        self.spawn(crash_at)?;
+        let begun = Instant::now();
+        loop {
+            if self.has_ended()? {
+                bail!("the server ended while it was starting");
+            }
+            if self.data_dir.join("server.json").exists() && self.say(&["run", "list"])?.code == 0 {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < HOPELESS, "the server does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Starts the server without waiting for it.
+    pub fn spawn(&mut self, crash_at: Option<&str>) -> Result<()> {
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.data_dir.with_extension("log"))
+            .context("opening the server's log")?;
+        let mut command = self.command();
+        command
+            .arg("serve")
+            .args(&self.serve)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        if let Some(point) = crash_at {
+            command.env("CONDUCTOR_CRASH_AT", point);
+        }
+        self.server = Some(command.spawn().context("starting the server")?);
+        Ok(())
+    }
+
+    /// Tells whether the server process is gone.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        match &mut self.server {
+            None => Ok(true),
+            Some(child) => Ok(child.try_wait().context("looking at the server")?.is_some()),
+        }
+    }
+
+    /// Kills the server as a power cut would.
+    pub fn kill(&mut self) -> Result<()> {
+        if let Some(mut child) = self.server.take() {
+            child.kill().context("killing the server")?;
+            child.wait().context("waiting for the killed server")?;
+        }
+        Ok(())
+    }
+
+    /// Tells the server to stop and waits for it.
+    pub fn stop(&mut self) -> Result<()> {
+        let Some(mut child) = self.server.take() else {
+            return Ok(());
+        };
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).context("a process id")?);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).context("stopping the server")?;
+        let ended = child.wait().context("waiting for the server")?;
+        ensure!(ended.success(), "the server ended with {ended}");
+        Ok(())
+    }
+
+    /// The id of the server's process.
+    pub fn pid(&self) -> Option<u32> {
+        self.server.as_ref().map(Child::id)
+    }
+
+    /// Runs a command of the CLI with `--json`.
+    pub fn say(&self, arguments: &[&str]) -> Result<Said> {
+        let output = self
+            .command()
+            .arg("--json")
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output();
+        Ok(said(output.with_context(|| format!("running {arguments:?}"))?))
+    }
+
+    /// Runs a command of the CLI as a person sees it.
+    pub fn say_plainly(&self, arguments: &[&str]) -> Result<Said> {
+        let output = self.command().args(arguments).stdin(Stdio::null()).output();
+        Ok(said(output.with_context(|| format!("running {arguments:?}"))?))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .env("CONDUCTOR_DATA_DIR", &self.data_dir)
+            .env_remove("CONDUCTOR_CRASH_AT");
+        command
+    }
+}
+
+fn said(output: Output) -> Said {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    Said {
+        code: output.status.code().unwrap_or(-1),
+        data: serde_json::from_str(&stdout).unwrap_or(Value::Null),
+        stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _gone_already = self.kill();
+    }
+}

@@ -1,0 +1,299 @@
+//! The stage of a story: a forge with a repository, an issue and a person; a server that is pointed at it.
+//!
+//! This module does not know how the story goes.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use conductor_forge::state::Role;
+use conductor_forge::{Forge, Human, MergeMethod, Options, Webhook};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{HOPELESS, Program};
+
+/// The repository of every story.
+pub const REPO: &str = "acme/thing";
+const SECRET: &str = "a secret for webhooks in tests";
+
+/// What is played.
+#[derive(Debug, Clone)]
+pub struct Play {
+    /// The files of the repository.
+    pub repo: PathBuf,
+    /// The scenario's text.
+    pub scenario: String,
+    /// The test command.
+    pub test: String,
+    /// Settings of the server beside the usual ones, as TOML.
+    pub settings: String,
+    /// How many runs may work at once.
+    pub slots: u32,
+}
+
+impl Play {
+    /// A small repository whose test command is a shell script, for stories that are not about a language.
+    pub fn shell(scenario: &str) -> Self {
+        Self {
+            repo: Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/shell"),
+            scenario: scenario.to_owned(),
+            test: "sh test.sh".to_owned(),
+            settings: String::new(),
+            slots: 2,
+        }
+    }
+}
+
+/// The stage, set.
+pub struct Stage {
+    /// The forge.
+    pub forge: Forge,
+    /// A person who may write.
+    pub person: Human,
+    /// The program under test.
+    pub program: Program,
+    dir: TempDir,
+}
+
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stage")
+            .field("dir", &self.dir.path())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stage {
+    /// Sets the stage and starts the server.
+    pub async fn set(binary: &str, play: &Play) -> Result<Self> {
+        let mut stage = Self::set_without_server(binary, play).await?;
+        stage.program.start(None)?;
+        stage.register(play)?;
+        Ok(stage)
+    }
+
+    /// Sets the stage; the server is not started.
+    pub async fn set_without_server(binary: &str, play: &Play) -> Result<Self> {
+        let dir = tempfile::Builder::new()
+            .prefix("conductor-it-")
+            .tempdir()
+            .context("making a directory")?;
+        let forge = Forge::start(Options::in_dir(dir.path().join("forge")))
+            .await
+            .context("starting the forge")?;
+        let (owner, name) = REPO.split_once('/').context("owner/name")?;
+        forge
+            .import_repository(owner, name, &play.repo)
+            .await
+            .context("importing the repository")?;
+        let person = forge.create_user("dana").context("adding a person")?;
+        forge
+            .grant(REPO, "dana", Role::Write)
+            .context("letting the person in")?;
+
+        let write = |name: &str, text: &str| -> Result<String> {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).with_context(|| format!("writing {name}"))?;
+            Ok(path.display().to_string())
+        };
+        let data_dir = dir.path().join("data");
+        std::fs::create_dir(&data_dir).context("making the data directory")?;
+        std::fs::write(data_dir.join("conductor.toml"), &play.settings).context("writing the settings")?;
+        let port = free_port()?;
+        let serve = vec![
+            "--listen".to_owned(),
+            format!("127.0.0.1:{port}"),
+            "--forge-url".to_owned(),
+            forge.base_url(),
+            "--app-id".to_owned(),
+            forge.app_id().to_string(),
+            "--private-key-file".to_owned(),
+            write("app.pem", forge.app_key_pem())?,
+            "--webhook-secret-file".to_owned(),
+            write("webhook.secret", SECRET)?,
+            "--executor".to_owned(),
+            "unsafe-plain".to_owned(),
+            "--i-know-this-is-unsafe-demo".to_owned(),
+            "--agents".to_owned(),
+            "scripted".to_owned(),
+            "--scenario".to_owned(),
+            write("scenario.toml", &play.scenario)?,
+        ];
+        let url = format!("http://127.0.0.1:{port}/webhooks/github");
+        forge
+            .set_webhook(Some(Webhook {
+                url,
+                secret: SECRET.to_owned(),
+            }))
+            .context("pointing webhooks at the server")?;
+        Ok(Self {
+            forge,
+            person,
+            program: Program::new(binary, data_dir, serve),
+            dir,
+        })
+    }
+
+    /// Makes the project and registers the repository.
+    pub fn register(&self, play: &Play) -> Result<()> {
+        self.program.say(&["project", "add", "acme"])?.done()?;
+        let slots = play.slots.to_string();
+        self.program
+            .say(&[
+                "repo",
+                "add",
+                REPO,
+                "--project",
+                "acme",
+                "--test",
+                &play.test,
+                "--slots",
+                &slots,
+            ])?
+            .done()?;
+        Ok(())
+    }
+
+    /// Opens an issue and starts a run from it.
+    pub fn start_run(&self, title: &str) -> Result<String> {
+        let issue = self
+            .person
+            .open_issue(REPO, title, "Please.")
+            .context("opening an issue")?;
+        self.start_run_for(issue)
+    }
+
+    /// Starts a run from an issue.
+    pub fn start_run_for(&self, issue: u64) -> Result<String> {
+        let issue = issue.to_string();
+        let said = self.program.say(&["run", "start", REPO, &issue])?.done()?;
+        let id = said.data["run"].as_str();
+        id.map(str::to_owned)
+            .with_context(|| format!("no run id in {}", said.stdout))
+    }
+
+    /// Shows a run.
+    pub fn show(&self, run: &str) -> Result<Value> {
+        Ok(self.program.say(&["run", "show", run])?.done()?.data)
+    }
+
+    /// Waits until a run satisfies a condition; says where it stood when waiting became hopeless.
+    pub fn wait(&self, run: &str, for_what: &str, condition: impl Fn(&Value) -> bool) -> Result<Value> {
+        let begun = Instant::now();
+        loop {
+            let seen = self.program.say(&["run", "show", run])?;
+            if seen.code == 0 && condition(&seen.data) {
+                return Ok(seen.data);
+            }
+            if begun.elapsed() > HOPELESS {
+                bail!("{run} never came to {for_what}: {}{}", seen.stdout, seen.stderr);
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+    }
+
+    /// Waits until a run is in a phase.
+    pub fn wait_for_phase(&self, run: &str, phase: &str) -> Result<Value> {
+        self.wait(run, phase, |run| run["run"]["phase"] == phase)
+    }
+
+    /// Approves whatever gate is open, exactly as shown.
+    pub fn approve(&self, run: &str) -> Result<()> {
+        let shown = self.show(run)?;
+        let subject = shown["gate"]["subject"]
+            .as_str()
+            .with_context(|| format!("no gate in {shown}"))?;
+        self.program
+            .say(&["run", "approve", run, "--subject", subject])?
+            .done()?;
+        Ok(())
+    }
+
+    /// Merges the run's pull request as the person.
+    pub async fn merge(&self, run: &str) -> Result<()> {
+        let shown = self.wait_for_phase(run, "awaiting_merge")?;
+        let number = shown["run"]["pull_request"]
+            .as_u64()
+            .with_context(|| format!("no pull request in {shown}"))?;
+        self.person
+            .merge(REPO, number, MergeMethod::Merge)
+            .await
+            .context("merging")?;
+        Ok(())
+    }
+
+    /// Plays the people's part of the happy way: approve, merge, wait for the clean-up.
+    pub async fn carry_through(&self, run: &str) -> Result<Value> {
+        self.wait_for_phase(run, "awaiting_plan_approval")?;
+        self.approve(run)?;
+        self.merge(run).await?;
+        self.wait_for_clean_up(run)
+    }
+
+    /// Waits until a run has ended and given everything back.
+    pub fn wait_for_clean_up(&self, run: &str) -> Result<Value> {
+        let seen = self.wait(run, "its clean-up", |run| run["cleaned_up"] == true)?;
+        let worktree = self
+            .program
+            .data_dir()
+            .join("worktrees")
+            .join(format!("run-{run}"));
+        ensure!(!worktree.exists(), "{} is still there", worktree.display());
+        Ok(seen)
+    }
+
+    /// Insists that the whole log verifies and that a run's decisions are recomputed without a difference.
+    pub fn verify(&self, run: &str) -> Result<()> {
+        self.program
+            .say(&["audit", "verify"])?
+            .done()
+            .context("the audit")?;
+        self.program
+            .say(&["run", "replay", run])?
+            .done()
+            .context("the replay")?;
+        Ok(())
+    }
+
+    /// Insists that at the forge stands exactly what one run leaves: one pull request, and no comment twice.
+    pub fn verify_forge(&self, run: &str, issue: u64) -> Result<()> {
+        let branch = format!("conductor/run-{run}");
+        let pulls = self.forge.pulls(REPO).context("reading pull requests")?;
+        let ours: Vec<_> = pulls.iter().filter(|pull| pull.head_branch == branch).collect();
+        ensure!(ours.len() == 1, "{} pull requests of {branch}", ours.len());
+        let comments = self.forge.comments(REPO, issue).context("reading comments")?;
+        let mut markers: Vec<&str> = comments
+            .iter()
+            .filter_map(|comment| {
+                comment
+                    .body
+                    .lines()
+                    .rev()
+                    .find(|line| line.starts_with("<!-- conductor:write"))
+            })
+            .collect();
+        let all = markers.len();
+        markers.sort_unstable();
+        markers.dedup();
+        ensure!(
+            markers.len() == all,
+            "a comment stands twice: {all} comments, {} markers",
+            markers.len()
+        );
+        let mut headlines: Vec<&str> = comments
+            .iter()
+            .filter_map(|comment| comment.body.lines().next())
+            .collect();
+        let all = headlines.len();
+        headlines.sort_unstable();
+        headlines.dedup();
+        ensure!(headlines.len() == all, "something was said twice: {headlines:#?}");
+        Ok(())
+    }
+}
+
+fn free_port() -> Result<u16> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").context("finding a free port")?;
+    Ok(listener.local_addr().context("the port")?.port())
+}

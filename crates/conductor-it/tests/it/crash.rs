@@ -1,0 +1,103 @@
+//! The server dies, at any moment; what was begun is finished, and nothing is done twice.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use conductor_engine::Engine;
+use conductor_it::Stage;
+use conductor_it::program::HOPELESS;
+use conductor_it::stage::{Play, REPO};
+
+use crate::{GREETING, PROGRAM};
+
+/// The n-th time that each point is reached lies somewhere else in the run.
+const TIMES: [u32; 3] = [2, 11, 23];
+
+/// RUN-4, RUN-12a: kill -9 at every crash point, early, in the middle and late in a run; it always ends with one pull
+/// request, one of each comment, and chains that verify.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_every_point_the_run_still_ends_as_it_should() -> Result<()> {
+    let mut deaths = 0;
+    for (index, point) in Engine::crash_points().iter().enumerate() {
+        // One point per run would take many starts; each run of the story dies at one point three times.
+        let play = Play::shell(GREETING);
+        let mut stage = Stage::set_without_server(PROGRAM, &play).await?;
+        stage.program.start(None)?;
+        stage.register(&play)?;
+        stage.program.kill()?;
+        let issue = stage
+            .person
+            .open_issue(REPO, &format!("Greet people, {index}"), "Please.")?;
+        let mut run = None;
+        let mut left = TIMES.iter().copied();
+        let mut next = left.next();
+        let begun = Instant::now();
+        loop {
+            let crash_at = next.map(|times| format!("{point}:{times}"));
+            stage.program.spawn(crash_at.as_deref())?;
+            let ended = live(&mut stage, issue, &mut run).await?;
+            if ended {
+                break;
+            }
+            deaths += 1;
+            next = left.next();
+            ensure!(begun.elapsed() < HOPELESS * 3, "{point}: the run never ends");
+        }
+        let run = run.expect("a run that ended was started");
+        if stage.program.has_ended()? {
+            stage.program.start(None)?;
+        }
+        stage.verify(&run)?;
+        stage.verify_forge(&run, issue)?;
+        stage.program.stop()?;
+    }
+    println!(
+        "the server was killed {deaths} times at {} crash points",
+        Engine::crash_points().len()
+    );
+    ensure!(deaths >= Engine::crash_points().len(), "only {deaths} deaths");
+    Ok(())
+}
+
+/// Plays the people's part until the run is cleaned up (true) or the server dies (false).
+async fn live(stage: &mut Stage, issue: u64, run: &mut Option<String>) -> Result<bool> {
+    let begun = Instant::now();
+    loop {
+        if stage.program.has_ended()? {
+            return Ok(false);
+        }
+        ensure!(begun.elapsed() < HOPELESS, "nothing moves any more");
+        // Whatever fails here fails because the server is gone or not yet there; the loop looks again.
+        let Some(id) = run.clone().or_else(|| started(stage, issue)) else {
+            if stage.program.data_dir().join("server.json").exists() {
+                let _answer_may_be_lost = stage.start_run_for(issue);
+            }
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            continue;
+        };
+        *run = Some(id.clone());
+        if let Ok(seen) = stage.show(&id) {
+            if seen["cleaned_up"] == true {
+                return Ok(true);
+            }
+            match seen["run"]["phase"].as_str() {
+                Some("awaiting_plan_approval") => {
+                    let _may_have_died = stage.approve(&id);
+                }
+                Some("awaiting_merge") => {
+                    let _merged_before = stage.merge(&id).await;
+                }
+                _on_its_way => {}
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+}
+
+/// The run of the issue, if there is one; a start whose answer was lost is found again.
+fn started(stage: &Stage, issue: u64) -> Option<String> {
+    let said = stage.program.say(&["run", "list"]).ok()?;
+    let runs = said.data["runs"].as_array()?.clone();
+    let run = runs.iter().find(|run| run["issue"] == issue)?;
+    run["id"].as_str().map(str::to_owned)
+}

@@ -1,0 +1,18 @@
+//! Whole stories with the real program: a server process, its command line, the embedded forge, real git.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read files and start the program under test"
+)]
+
+mod happy;
+mod crash;
+mod steering;
+mod trouble;
+mod truth;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_conductor-under-test");
+
+/// The scenario of most stories.
+const GREETING: &str = include_str!("../../testdata/scenarios/greeting.toml");

@@ -1,0 +1,175 @@
+//! What operators do to a run: pause, cancel, question and answer, kill switch, stale approvals.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use conductor_it::Stage;
+use conductor_it::stage::{Play, REPO};
+
+use crate::{GREETING, PROGRAM};
+
+/// An Implementer that works for a long time.
+fn slow() -> String {
+    let step = "[[implement.step]]\nbash = \"sleep 600\"\n\n[[implement.step]]\ncreate_file";
+    GREETING.replacen("[[implement.step]]\ncreate_file", step, 1)
+}
+
+/// RUN-11: in-flight work is stopped within 5 seconds, everything is given back, and nothing of it is left running.
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_stops_the_agent_and_gives_everything_back() -> Result<()> {
+    let stage = Stage::set(PROGRAM, &Play::shell(&slow())).await?;
+    let run = stage.start_run("Cancel me")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    stage.wait(&run, "an agent at work", |run| {
+        run["under_way"].to_string().contains("invoke")
+    })?;
+    wait_for_process("sleep 600", true)?;
+    let begun = Instant::now();
+    stage.program.say(&["run", "cancel", &run])?.done()?;
+    wait_for_process("sleep 600", false)?;
+    ensure!(
+        begun.elapsed() < Duration::from_secs(20),
+        "stopping took {:?} even for a busy machine",
+        begun.elapsed()
+    );
+    let seen = stage.wait_for_clean_up(&run)?;
+    ensure!(seen["run"]["phase"] == "cancelled", "{seen:#}");
+    stage.program.say(&["run", "pause", &run])?.refused("CDR0104")?;
+    stage.verify(&run)
+}
+
+fn wait_for_process(words: &str, there: bool) -> Result<()> {
+    let begun = Instant::now();
+    while is_running(words)? != there {
+        ensure!(
+            begun.elapsed() < Duration::from_secs(60),
+            "`{words}` is {}there",
+            if there { "not " } else { "still " }
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+fn is_running(words: &str) -> Result<bool> {
+    for entry in std::fs::read_dir("/proc").context("reading processes")? {
+        let path = entry?.path().join("cmdline");
+        if let Ok(line) = std::fs::read(path)
+            && String::from_utf8_lossy(&line).replace('\0', " ").trim_end() == words
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// RUN-1a, RUN-11: a paused run does not advance; resumed, it goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_run_waits_until_it_is_resumed() -> Result<()> {
+    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+    let run = stage.start_run("Pause me")?;
+    let seen = stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    let subject = seen["gate"]["subject"].as_str().context("a gate")?.to_owned();
+    stage.program.say(&["run", "pause", &run])?.done()?;
+    stage
+        .program
+        .say(&["run", "approve", &run, "--subject", &subject])?
+        .refused("CDR0105")?;
+    stage.program.say(&["run", "resume", &run])?.done()?;
+    stage.carry_through(&run).await?;
+    stage.verify(&run)
+}
+
+/// BEY-1, S-50: the issue is edited while the plan waits; the approval that was in somebody's hand is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_of_what_changed_meanwhile_is_refused() -> Result<()> {
+    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+    let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
+    let run = stage.start_run_for(issue)?;
+    let seen = stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    let old = seen["gate"]["subject"].as_str().context("a gate")?.to_owned();
+    stage
+        .person
+        .edit_issue(REPO, issue, "Greet people", "Please, and mail me the keys.")?;
+    stage.wait(&run, "a new question", |run| {
+        run["gate"]["subject"] != old.as_str()
+    })?;
+    stage
+        .program
+        .say(&["run", "approve", &run, "--subject", &old])?
+        .refused("CDR0108")?;
+    stage.carry_through(&run).await?;
+    stage.verify(&run)
+}
+
+/// BEY-4, TOOL-4b: a question waits in the inbox; the answer reaches a fresh invocation.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_waits_for_its_answer() -> Result<()> {
+    let asks = "[[plan]]\n[[plan.step]]\nask_human = \"Whom shall I greet?\"\n\n[[plan]]\nprompt_contains = [\"the world\"]\n";
+    let scenario = GREETING.replacen("[[plan]]\n", asks, 1);
+    let stage = Stage::set(PROGRAM, &Play::shell(&scenario)).await?;
+    let run = stage.start_run("Ask me")?;
+    let seen = stage.wait(&run, "a question", |run| run["holds"][0]["question"].is_string())?;
+    let question = seen["holds"][0]["question"]
+        .as_str()
+        .context("a question")?
+        .to_owned();
+    let inbox = stage.program.say(&["approvals"])?.done()?;
+    ensure!(inbox.stdout.contains("Whom shall I greet?"), "{}", inbox.stdout);
+    stage
+        .program
+        .say(&["run", "answer", &run, "--question", &question, "the world"])?
+        .done()?;
+    stage.carry_through(&run).await?;
+    stage.verify(&run)
+}
+
+/// SEC-6: the kill switch stops agents at once; when it is off, the work is done anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kill_switch_stops_everything_and_loses_nothing() -> Result<()> {
+    let stage = Stage::set(PROGRAM, &Play::shell(&slow().replace("sleep 600", "sleep 1.234"))).await?;
+    let run = stage.start_run("Stop me")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    wait_for_process("sleep 1.234", true)?;
+    stage.program.say(&["kill-switch", "on"])?.done()?;
+    stage.wait(&run, "standing still", |run| {
+        run["holds"].to_string().contains("kill_switch")
+    })?;
+    let another = stage.person.open_issue(REPO, "Not now", "Please.")?.to_string();
+    stage
+        .program
+        .say(&["run", "start", REPO, &another])?
+        .refused("CDR0112")?;
+    stage.program.say(&["kill-switch", "off"])?.done()?;
+    stage.merge(&run).await?;
+    stage.wait_for_clean_up(&run)?;
+    stage.verify(&run)
+}
+
+/// RUN-10: a human asks for changes on the pull request; they go back to the Implementer, the same pull request follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn requested_changes_are_made_on_the_same_pull_request() -> Result<()> {
+    let again = "[[implement]]\nprompt_contains = [\"shout\"]\n[[implement.step]]\ncreate_file = { path = \"loud.txt\", content = \"HELLO\" }\n\n[[interpret_tests]]";
+    let scenario = GREETING.replacen("[[interpret_tests]]", again, 1).replace(
+        "files = [\"greeting.txt\"]",
+        "files = [\"greeting.txt\", \"loud.txt\"]",
+    );
+    let stage = Stage::set(PROGRAM, &Play::shell(&scenario)).await?;
+    let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
+    let run = stage.start_run_for(issue)?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    let seen = stage.wait_for_phase(&run, "awaiting_merge")?;
+    let number = seen["run"]["pull_request"].as_u64().context("a pull request")?;
+    let before = seen["pull_request"]["head"].clone();
+    stage.person.request_changes(REPO, number, "Please shout too.")?;
+    stage.wait(&run, "the new head", |run| {
+        run["run"]["phase"] == "awaiting_merge" && run["pull_request"]["head"] != before
+    })?;
+    stage.merge(&run).await?;
+    stage.wait_for_clean_up(&run)?;
+    stage.verify_forge(&run, issue)?;
+    stage.verify(&run)
+}

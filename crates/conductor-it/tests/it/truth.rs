@@ -1,0 +1,95 @@
+//! What agents say decides nothing.
+
+use anyhow::{Result, ensure};
+use conductor_it::Stage;
+use conductor_it::stage::Play;
+
+use crate::{GREETING, PROGRAM};
+
+/// RUN-8, S-18: the Tester lies about every run; the gate fails all the same, and a human is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tester_that_lies_opens_no_gate() -> Result<()> {
+    let scenario = GREETING
+        .replace("new = \"hello, world\"", "new = \"still wrong\"")
+        .replace(
+            "passed = false, interpretation = \"The greeting is wrong.\"",
+            "passed = true, interpretation = \"All tests passed!\"",
+        );
+    let tail = "[[implement]]\n[[implement.step]]\nstr_replace = { path = \"greeting.txt\", old = \"wrong\", new = \"very wrong\" }\n\n[[interpret_tests]]";
+    let scenario = scenario.replacen("[[interpret_tests]]", tail, 1);
+    let play = Play {
+        settings: "[limits]\nimplementation-retries = 1\n".into(),
+        ..Play::shell(&scenario)
+    };
+    let stage = Stage::set(PROGRAM, &play).await?;
+    let run = stage.start_run("Lie to me")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    let seen = stage.wait(&run, "a hold", |run| run["holds"].to_string().contains("failure"))?;
+    ensure!(seen["run"]["phase"] == "executing", "{seen:#}");
+    let tests = seen["tests"].as_array().cloned().unwrap_or_default();
+    ensure!(
+        tests.len() == 2 && tests.iter().all(|test| test["passed"] == false),
+        "{tests:?}"
+    );
+    ensure!(
+        tests[0]["said"]
+            .as_str()
+            .is_some_and(|said| said.contains("exited 1 on tree")),
+        "{tests:?}"
+    );
+    ensure!(
+        stage.forge.pulls(conductor_it::stage::REPO)?.is_empty(),
+        "nothing was proposed"
+    );
+    stage
+        .program
+        .say(&["run", "fail", &run, "--comment", "it lies"])?
+        .done()?;
+    stage.wait_for_clean_up(&run)?;
+    stage.verify(&run)
+}
+
+/// S-51, BEY-1: a file that the plan does not name waits for a human, bound to the exact change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_outside_the_plan_asks_again() -> Result<()> {
+    let more = "new = \"hello, world\" }\n\n[[implement.step]]\ncreate_file = { path = \"extra.txt\", content = \"x\" }";
+    let scenario = GREETING.replace("new = \"hello, world\" }", more);
+    let stage = Stage::set(PROGRAM, &Play::shell(&scenario)).await?;
+    let run = stage.start_run("Too much")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    let seen = stage.wait(&run, "a second gate", |run| run["gate"]["kind"] == "diff")?;
+    ensure!(
+        seen["gate"]["findings"].to_string().contains("extra.txt"),
+        "{seen:#}"
+    );
+    ensure!(
+        stage.forge.pulls(conductor_it::stage::REPO)?.is_empty(),
+        "nothing left before the approval"
+    );
+    stage.approve(&run)?;
+    stage.merge(&run).await?;
+    stage.wait_for_clean_up(&run)?;
+    stage.verify(&run)
+}
+
+/// S-21: a test command that cannot be started is "not run", which is neither passed nor failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn tests_that_were_not_run_are_their_own_result() -> Result<()> {
+    let play = Play {
+        test: "no-such-program-anywhere --all".into(),
+        ..Play::shell(GREETING)
+    };
+    let stage = Stage::set(PROGRAM, &play).await?;
+    let run = stage.start_run("No tests")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    let seen = stage.wait(&run, "a hold", |run| {
+        run["holds"].to_string().contains("tests not run")
+    })?;
+    ensure!(seen["run"]["phase"] == "executing", "{seen:#}");
+    let shown = stage.program.say_plainly(&["run", "show", &run])?.done()?;
+    ensure!(shown.stdout.contains("not run"), "{}", shown.stdout);
+    stage.verify(&run)
+}
