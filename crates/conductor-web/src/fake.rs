@@ -2,6 +2,8 @@
 //!
 //! They do not know the door.
 
+pub(crate) mod played;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

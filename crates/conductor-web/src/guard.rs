@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_past_the_limit_is_refused_whether_or_not_it_says_so() {
+    async fn what_cannot_be_taken_is_refused_by_name() {
         let large = vec![b' '; crate::door::MAX_BODY + 1];
         assert_eq!(
             code_of(request("POST", "/api/v1/runs", large)).await,

@@ -342,3 +342,111 @@ pub(crate) fn event_view(record: Record) -> EventView {
         hash: record.hash,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use conductor_domain::id::OperatorName;
+    use conductor_domain::input::{Action, Input};
+
+    use super::*;
+    use crate::api::{ActionRequest, NextStep};
+    use crate::fake::played::Played;
+    use crate::fake::{Fake, request};
+
+    fn reader(fake: &Fake) -> Reader {
+        let fake = Arc::new(fake.clone());
+        Reader::new(fake.clone(), fake.clone(), fake)
+    }
+
+    fn run() -> RunId {
+        RunId::parse("r-1").expect("a slug")
+    }
+
+    /// BEY-1, S-47, S-49: what is to be approved is shown whole, and the command that approves it names its digest.
+    #[tokio::test]
+    async fn a_run_at_its_gate_shows_what_is_approved_and_the_exact_command() {
+        let fake = Fake::with_repo();
+        let plan = format!("the plan {}", "x".repeat(40_000));
+        let _played = Played::start(&fake).until_plan_gate(&plan);
+        let detail = reader(&fake).run(&run()).await.expect("the run is there");
+        let gate = detail.gate.expect("a gate is open");
+        let shown: Vec<&str> = gate.shown.iter().map(|text| text.text.as_str()).collect();
+        assert_eq!(shown, ["the issue", plan.as_str(), "fine"]);
+        assert_eq!(
+            detail.allowed,
+            ["approve", "revise", "reject", "pause", "cancel", "reprioritize"]
+        );
+        let approve = NextStep {
+            what: "carry this plan out".into(),
+            command: format!("conductor run approve r-1 --subject {}", gate.subject),
+        };
+        assert_eq!(detail.next.first(), Some(&approve));
+        let phases: Vec<&str> = detail.phases.iter().map(|span| span.name.as_str()).collect();
+        assert_eq!(phases, ["pending", "planning", "awaiting_plan_approval"]);
+        assert_eq!((detail.plans, detail.attempts, detail.tests.len()), (1, 0, 0));
+        assert_eq!(detail.waits_for, "a person: approve, revise or reject the plan");
+    }
+
+    /// RUN-1a: what is offered is what the run machine would accept, no more.
+    #[tokio::test]
+    async fn a_paused_run_offers_to_go_on() {
+        let fake = Fake::with_repo();
+        let mut played = Played::start(&fake);
+        let by = OperatorName::parse("ann").expect("a name");
+        played.feed(&Input::Operate {
+            by,
+            action: Action::Pause,
+        });
+        let detail = reader(&fake).run(&run()).await.expect("the run is there");
+        assert!(
+            detail.allowed.iter().any(|action| action == "resume"),
+            "{:?}",
+            detail.allowed
+        );
+        assert!(
+            !detail.allowed.iter().any(|action| action == "pause"),
+            "{:?}",
+            detail.allowed
+        );
+        assert_eq!(detail.waits_for, "paused by ann");
+        assert_eq!(detail.holds.len(), 1);
+    }
+
+    /// BEY-4: everything that waits for a person is in one place.
+    #[tokio::test]
+    async fn approvals_list_only_what_waits_for_a_person() {
+        let fake = Fake::with_repo();
+        let played = Played::start(&fake);
+        assert_eq!(reader(&fake).approvals().await.expect("read").waiting.len(), 0);
+        let _played = played.until_plan_gate("the plan");
+        assert_eq!(reader(&fake).approvals().await.expect("read").waiting.len(), 1);
+    }
+
+    /// BEY-1: an approval over the wire carries the digest that was seen, and the gate that is open.
+    #[tokio::test]
+    async fn an_approval_is_submitted_with_what_was_seen() {
+        let fake = Fake::with_repo();
+        let _played = Played::start(&fake).until_plan_gate("the plan");
+        let seen = Digest::of(b"what was seen");
+        let action = ActionRequest::Approve {
+            gate: None,
+            subject: seen.clone(),
+            comment: None,
+        };
+        let body = serde_json::to_string(&action).expect("plain data");
+        assert_eq!(
+            fake.ask(request("POST", "/api/v1/runs/r-1/actions", body))
+                .await
+                .0,
+            200
+        );
+        let submitted = fake.world().submitted.pop().expect("submitted").input;
+        let by = OperatorName::parse("ann").expect("a name");
+        let action = Action::Approve {
+            gate: GateKind::Plan,
+            subject: seen,
+            comment: None,
+        };
+        assert_eq!(submitted, Input::Operate { by, action });
+    }
+}

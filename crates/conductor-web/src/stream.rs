@@ -151,3 +151,76 @@ fn event<T: serde::Serialize>(name: &str, data: &T) -> Event {
     let json = serde_json::to_string(data).expect("the words on the wire are plain data");
     Event::default().event(name).data(json)
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::fake::played::Played;
+    use crate::fake::{Fake, request};
+
+    async fn followed(fake: &Fake, path: &str, last: Option<&str>) -> Vec<String> {
+        let mut asked = request("GET", path, "");
+        if let Some(last) = last {
+            asked
+                .headers_mut()
+                .insert(&LAST_EVENT_ID, last.parse().expect("a header"));
+        }
+        let response = fake.router().oneshot(asked).await.expect("a router never fails");
+        // Nothing more is committed in this world, so the stream ends after the first look.
+        let bytes = response
+            .into_body()
+            .collect()
+            .await
+            .expect("a body in memory")
+            .to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).expect("text");
+        let of = |line: &str| {
+            line.strip_prefix("id: ")
+                .or(line.strip_prefix("event: "))
+                .map(str::to_owned)
+        };
+        text.lines().filter_map(of).collect()
+    }
+
+    /// UI-2: a watcher that comes back gets what it missed, once, and then where the run stands.
+    #[tokio::test]
+    async fn a_watcher_resumes_after_the_last_record_it_saw() {
+        let fake = Fake::with_repo();
+        let _played = Played::start(&fake);
+        let records = fake.world().records.len();
+        assert!(records > 2, "the story has {records} records");
+        let all = followed(&fake, "/api/v1/runs/r-1/stream", None).await;
+        assert_eq!(all.iter().filter(|word| *word == "record").count(), records);
+        assert_eq!(all.last().map(String::as_str), Some("state"));
+        let last = (records - 1).to_string();
+        let rest = ["record".to_owned(), records.to_string(), "state".to_owned()];
+        let mut expected = rest.clone();
+        expected.sort();
+        for (path, header) in [
+            ("/api/v1/runs/r-1/stream", Some(last.as_str())),
+            (&format!("/api/v1/runs/r-1/stream?after={last}"), None),
+        ] {
+            let mut told = followed(&fake, path, header).await;
+            told.sort();
+            assert_eq!(told, expected, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_no_run_or_from_nowhere_is_refused() {
+        let fake = Fake::with_repo();
+        assert_eq!(
+            fake.ask(request("GET", "/api/v1/runs/r-9/stream", "")).await.0,
+            404
+        );
+        let _played = Played::start(&fake);
+        let mut asked = request("GET", "/api/v1/runs/r-1/stream", "");
+        asked
+            .headers_mut()
+            .insert(&LAST_EVENT_ID, "yesterday".parse().expect("a header"));
+        assert_eq!(fake.ask(asked).await.0, 422);
+    }
+}

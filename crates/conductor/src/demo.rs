@@ -44,6 +44,10 @@ pub(crate) async fn play(session: &Session, args: DemoArgs) -> Result<Exit, Fail
     };
     let summary = match summary {
         Ok(summary) => summary,
+        Err(failure) if failure.exit == Exit::Refused || failure == interrupted() => {
+            stage.tear_down().await?;
+            return Err(failure);
+        }
         Err(failure) => {
             let kept = stage.leave_behind().await;
             out.talk(&format!(

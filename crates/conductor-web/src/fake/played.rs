@@ -1,0 +1,163 @@
+//! Plays a run with the domain's own functions and keeps what the engine would keep of it.
+//!
+//! It does not know the door.
+
+use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::digest::Digest;
+use conductor_domain::effect::EffectKind;
+use conductor_domain::forge::IssueSnapshot;
+use conductor_domain::id::{CommitId, IssueNumber};
+use conductor_domain::input::{Input, PolicyVerdict, Report};
+use conductor_domain::invocation::{InvocationReport, Outcome, ToolLogHead, Usage};
+use conductor_domain::plan::{Plan, Review, Verdict};
+use conductor_domain::run::Run;
+use conductor_domain::time::Timestamp;
+use conductor_domain::{Context, decide, evolve};
+use conductor_port::ledger::{Record, RunRow, StreamId};
+
+use super::{Fake, row};
+
+/// A run that is being played in a world.
+pub(crate) struct Played {
+    fake: Fake,
+    run: Option<Run>,
+    seq: u64,
+}
+
+impl Played {
+    /// Starts run `r-1` on issue 1.
+    pub(crate) fn start(fake: &Fake) -> Self {
+        let born: Run = serde_json::from_str(&row("r-1", 1, None).state).expect("a run");
+        let mut played = Self {
+            fake: fake.clone(),
+            run: None,
+            seq: 0,
+        };
+        played.feed(&Input::StartRun {
+            spec: Box::new(born.spec),
+        });
+        played
+    }
+
+    /// Plays it to the gate where a person judges the plan.
+    pub(crate) fn until_plan_gate(mut self, plan: &str) -> Self {
+        let issue = IssueSnapshot {
+            number: IssueNumber(1),
+            title: "T".into(),
+            artifact: self.keep(ArtifactKind::Issue, "the issue"),
+            open: true,
+            author: "ann".into(),
+        };
+        self.report(EffectKind::ReadIssue, Report::IssueRead { issue });
+        let base = CommitId::parse("b".repeat(40)).expect("hex");
+        self.report(EffectKind::PrepareWorkspace, Report::WorkspacePrepared { base });
+        let artifact = self.keep(ArtifactKind::Plan, plan);
+        let plan = Plan {
+            artifact,
+            summary: "S".into(),
+            files: vec!["a".into()],
+        };
+        self.invoked(Outcome::Planned { plan });
+        let artifact = self.keep(ArtifactKind::Review, "fine");
+        self.invoked(Outcome::Reviewed {
+            review: Review {
+                verdict: Verdict::Approve,
+                artifact,
+            },
+        });
+        self
+    }
+
+    /// Takes an input in, as the engine would.
+    pub(crate) fn feed(&mut self, input: &Input) {
+        let now = Timestamp(1_000_000 * i64::try_from(self.seq + 1).expect("a short story"));
+        let at = Context {
+            now,
+            seq: self.seq + 1,
+            policy: PolicyVerdict::Allow,
+        };
+        let decision = decide(self.run.as_ref(), input, &at).expect("the story fits the machine");
+        self.record("fact", "input", "{}".to_owned(), now);
+        for event in &decision.events {
+            self.run = evolve(self.run.take(), event);
+            self.record(
+                "decision",
+                event.name(),
+                serde_json::to_string(event).expect("plain data"),
+                now,
+            );
+        }
+        let run = self.run.as_ref().expect("the run was started");
+        let row = RunRow {
+            phase: run.phase.name().to_string(),
+            held: run.is_held(),
+            needs_human: run.needs_human(),
+            terminal: run.phase.is_terminal(),
+            state: serde_json::to_string(run).expect("plain data"),
+            seq: self.seq,
+            updated_at: now,
+            ..row("r-1", 1, None)
+        };
+        self.fake.world().rows = vec![row];
+    }
+
+    fn report(&mut self, kind: EffectKind, report: Report) {
+        let run = self.run.as_ref().expect("the run was started");
+        let in_flight = run.in_flight.iter().find(|(_, effect)| effect.kind == kind);
+        let effect = in_flight
+            .unwrap_or_else(|| panic!("{kind} is not under way"))
+            .0
+            .clone();
+        self.feed(&Input::Performed {
+            effect,
+            report: Box::new(report),
+        });
+    }
+
+    fn invoked(&mut self, outcome: Outcome) {
+        let tools = ToolLogHead {
+            calls: 0,
+            head: Digest::of(b""),
+        };
+        let report = InvocationReport {
+            outcome,
+            tools,
+            usage: Usage::default(),
+            papers: None,
+            saved: None,
+        };
+        self.report(EffectKind::Invoke, Report::Invoked { report });
+    }
+
+    fn keep(&self, kind: ArtifactKind, text: &str) -> Artifact {
+        let artifact = Artifact::of(kind, text.as_bytes());
+        self.fake
+            .world()
+            .blobs
+            .insert(artifact.digest.clone(), text.as_bytes().to_vec());
+        artifact
+    }
+
+    fn record(&mut self, class: &str, kind: &str, payload: String, at: Timestamp) {
+        self.seq += 1;
+        let run = self
+            .run
+            .as_ref()
+            .map_or_else(|| row("r-1", 1, None).run, |run| run.id().clone());
+        self.fake.world().records.push(Record {
+            stream: StreamId::Run(run).as_key(),
+            seq: self.seq,
+            event_id: format!("e{}", self.seq),
+            schema_version: 1,
+            class: class.to_owned(),
+            kind: kind.to_owned(),
+            payload,
+            payload_hash: String::new(),
+            actor_type: "system".to_owned(),
+            actor: "test".to_owned(),
+            cause: String::new(),
+            at,
+            hash: String::new(),
+        });
+    }
+}

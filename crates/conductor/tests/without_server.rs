@@ -1,0 +1,107 @@
+//! The real program where no server runs: what still works, what is refused, and how it ends.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn conductor(data_dir: &Path, arguments: &[&str]) -> Output {
+    #[allow(clippy::disallowed_methods, reason = "the program under test")]
+    Command::new(env!("CARGO_BIN_EXE_conductor"))
+        .env_remove("CONDUCTOR_DATA_DIR")
+        .arg("--data-dir")
+        .arg(data_dir)
+        .args(arguments)
+        .output()
+        .expect("the program starts")
+}
+
+fn check(data_dir: &Path, arguments: &[&str], exit: i32, code: &str) {
+    let output = conductor(data_dir, arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {said}");
+    assert!(
+        said.contains(code) && said.contains("hint: "),
+        "{arguments:?}: {said}"
+    );
+    assert_eq!(output.stdout, b"", "{arguments:?}");
+}
+
+/// DESIGN §4: changing commands end with 3; so do reading ones where there is nothing to read.
+#[test]
+fn without_a_server_nothing_changes_and_nothing_is_made() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let data = dir.path().join("data");
+    for arguments in [
+        vec!["project", "add", "p"],
+        vec!["repo", "add", "o/r", "--project", "p", "--test", "make"],
+        vec!["run", "start", "o/r", "1"],
+        vec!["run", "approve", "r-1", "--yes"],
+        vec!["run", "cancel", "r-1", "--json"],
+        vec!["run", "watch", "r-1"],
+        vec!["kill-switch", "on"],
+    ] {
+        check(&data, &arguments, 3, "CDR0401");
+    }
+    for arguments in [
+        vec!["run", "list", "--json"],
+        vec!["run", "show", "r-1"],
+        vec!["approvals"],
+        vec!["audit", "verify"],
+        vec!["projections", "rebuild"],
+    ] {
+        check(&data, &arguments, 3, "CDR0601");
+    }
+    assert!(!data.exists(), "a typo must not make a data directory");
+}
+
+/// EXEC-1, SEC-7: a server never starts with a guess, nor where others can reach it.
+#[test]
+fn a_server_that_would_be_unsafe_does_not_start() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let unsafe_demo = [
+        "serve",
+        "--executor",
+        "unsafe-plain",
+        "--i-know-this-is-unsafe-demo",
+    ];
+    check(dir.path(), &["serve"], 4, "CDR0405");
+    check(dir.path(), &["serve", "--executor", "unsafe-plain"], 4, "CDR0405");
+    check(dir.path(), &["serve", "--executor", "docker"], 4, "CDR0405");
+    check(
+        dir.path(),
+        &[&unsafe_demo[..], &["--listen", "0.0.0.0:0"]].concat(),
+        2,
+        "CDR0404",
+    );
+    check(dir.path(), &unsafe_demo, 2, "CDR0407");
+    std::fs::write(dir.path().join("conductor.toml"), "exekutor = \"x\"\n").expect("written");
+    check(dir.path(), &unsafe_demo, 2, "CDR0406");
+}
+
+/// A database of another program, or of none, is named and left alone.
+#[test]
+fn a_foreign_file_in_place_of_the_database_is_named_and_left_alone() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let database = dir.path().join("conductor.db");
+    let content = "this is not a database, and nobody may write to it\n".repeat(100);
+    std::fs::write(&database, &content).expect("written");
+    check(dir.path(), &["run", "list"], 1, "CDR0606");
+    check(dir.path(), &["projections", "rebuild"], 1, "CDR0606");
+    assert_eq!(std::fs::read_to_string(&database).expect("there"), content);
+}
+
+#[test]
+fn a_doctor_without_data_warns_and_does_not_fail() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let output = conductor(&dir.path().join("data"), &["doctor", "--json"]);
+    let checks: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    let health = |name: &str| {
+        let all = checks.as_array().into_iter().flatten();
+        all.into_iter()
+            .find(|check| check["name"] == name)
+            .map(|check| check["health"].clone())
+    };
+    assert_eq!(health("git"), Some("ok".into()));
+    assert_eq!(health("data directory"), Some("warn".into()));
+    assert_eq!(health("server"), Some("warn".into()));
+    assert_eq!(output.status.code(), Some(0));
+}
