@@ -191,6 +191,8 @@ async fn concerned(door: &Door, hint: &Hint, subject: &NoticeSubject) -> Result<
 mod tests {
     use conductor_domain::id::{IssueNumber, PullRequestNumber};
 
+    use tower::ServiceExt as _;
+
     use super::*;
     use crate::fake::{Fake, delivery, row};
 
@@ -326,5 +328,32 @@ mod tests {
             (status.as_u16(), problem["code"].as_str()),
             (503, Some("CDR0313"))
         );
+    }
+
+    /// S-54: bodies that nobody has believed yet cannot fill the memory.
+    #[tokio::test]
+    async fn only_so_many_unverified_bodies_are_read_at_once() {
+        let router = world().router();
+        let (reading, mut readers) = tokio::sync::mpsc::unbounded_channel();
+        let mut slow = Vec::new();
+        for _ in 0..AT_ONCE {
+            let reading = reading.clone();
+            let endless = futures_util::stream::poll_fn(move |_| {
+                let _test_is_over = reading.send(());
+                std::task::Poll::<Option<Result<bytes::Bytes, std::io::Error>>>::Pending
+            });
+            let mut request = delivery("d", "pull_request", CLOSED);
+            *request.body_mut() = Body::from_stream(endless);
+            slow.push(tokio::spawn(router.clone().oneshot(request)));
+        }
+        for _ in 0..AT_ONCE {
+            readers.recv().await.expect("a body is being read");
+        }
+        let one_more = router
+            .oneshot(delivery("d", "pull_request", CLOSED))
+            .await
+            .expect("a router never fails");
+        assert_eq!(one_more.status(), 503);
+        slow.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }
