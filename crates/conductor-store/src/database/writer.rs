@@ -1,8 +1,9 @@
 //! Makes changes one after the other, several to a transaction when several wait, and answers after the commit.
 //!
 //! One commit costs one wait for the disk; changes that arrive while another is being made share the next one. Each
-//! stands in its own savepoint, so that a refused one takes nothing with it. Because this task and not the caller drives
-//! the transaction, a caller that goes away cannot leave one open. It does not know what a change is.
+//! stands in its own savepoint, so that a refused one takes nothing with it; where one breaks the transaction itself, all
+//! are made again, each alone. Because this task and not the caller drives the transaction, a caller that goes away
+//! cannot leave one open. It does not know what a change is.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -116,8 +117,9 @@ trait Job: Send {
     /// Makes the change; tells whether it is to be kept.
     async fn apply(&mut self, conn: &mut Conn) -> bool;
 
-    /// Answers the caller with the outcome if the transaction was kept, else with why it was not.
-    fn answer(self: Box<Self>, committed: &Result<(), NotKept>);
+    /// Answers the caller. An answer that was found beside other changes holds only if the transaction was kept; whoever
+    /// stood in a transaction that was not must have been alone in it.
+    fn answer(self: Box<Self>, kept: &Result<(), NotKept>);
 }
 
 struct Waiting<W: Write> {
@@ -136,8 +138,8 @@ impl<W: Write> Job for Waiting<W> {
         self.outcome.insert(outcome).is_ok()
     }
 
-    fn answer(self: Box<Self>, committed: &Result<(), NotKept>) {
-        let outcome = match (self.outcome, committed) {
+    fn answer(self: Box<Self>, kept: &Result<(), NotKept>) {
+        let outcome = match (self.outcome, kept) {
             (Some(Err(refused)), _) => Err(refused),
             (_, Err(not_kept)) => Err(not_kept.fault(&self.write.attempted()).into()),
             (Some(outcome), Ok(())) => outcome,
@@ -150,15 +152,19 @@ impl<W: Write> Job for Waiting<W> {
 
 /// Why a whole transaction was not kept.
 enum NotKept {
+    /// There is no writer.
     ReadOnly,
-    Database(sqlx::Error),
+    /// It was not begun; no change was looked at.
+    NotBegun(sqlx::Error),
+    /// It was begun and undone.
+    Undone(sqlx::Error),
 }
 
 impl NotKept {
     fn fault(&self, attempted: &str) -> Fault {
         match self {
             Self::ReadOnly => Fault::permanent(format!("{attempted}: the database is open for reading only")),
-            Self::Database(error) => fault(attempted, error),
+            Self::NotBegun(error) | Self::Undone(error) => fault(attempted, error),
         }
     }
 }
@@ -166,25 +172,41 @@ impl NotKept {
 async fn work(db: Arc<Db>, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
     while let Some(first) = waiting.recv().await {
         let mut group = vec![first];
-        let committed = match db.writer().await {
-            Some(Ok(mut conn)) => commit(&mut conn, &mut group, &mut waiting)
-                .await
-                .map_err(NotKept::Database),
-            Some(Err(error)) => Err(NotKept::Database(error)),
+        let kept = match db.writer().await {
+            Some(Ok(mut conn)) => {
+                let kept = commit(&mut conn, &mut group, Some(&mut waiting)).await;
+                if group.len() > 1 && matches!(kept, Err(NotKept::Undone(_))) {
+                    each_alone(&mut conn, group).await;
+                    continue;
+                }
+                kept
+            }
+            Some(Err(error)) => Err(NotKept::NotBegun(error)),
             None => Err(NotKept::ReadOnly),
         };
         for job in group {
-            job.answer(&committed);
+            job.answer(&kept);
         }
     }
 }
 
+async fn each_alone(conn: &mut Conn, group: Vec<Box<dyn Job>>) {
+    for job in group {
+        let mut alone = vec![job];
+        let kept = commit(conn, &mut alone, None).await;
+        for job in alone {
+            job.answer(&kept);
+        }
+    }
+}
+
+/// Makes the changes of a group, and of those that `waiting` brings meanwhile, in one transaction.
 async fn commit(
     conn: &mut Conn,
     group: &mut Vec<Box<dyn Job>>,
-    waiting: &mut mpsc::Receiver<Box<dyn Job>>,
-) -> Result<(), sqlx::Error> {
-    conn.begin().await?;
+    mut waiting: Option<&mut mpsc::Receiver<Box<dyn Job>>>,
+) -> Result<(), NotKept> {
+    conn.begin().await.map_err(NotKept::NotBegun)?;
     let mut done = 0;
     let outcome = loop {
         let Some(job) = group.get_mut(done) else {
@@ -196,7 +218,10 @@ async fn commit(
             break Err(error);
         }
         done += 1;
-        if done == group.len() && done < MOST_PER_COMMIT {
+        if let Some(waiting) = &mut waiting
+            && done == group.len()
+            && done < MOST_PER_COMMIT
+        {
             group.extend(waiting.try_recv());
         }
     };
@@ -204,7 +229,7 @@ async fn commit(
         // It may be over already; what matters is that none is open.
         let _ = conn.execute(sql::ROLLBACK, &[]).await;
     }
-    outcome
+    outcome.map_err(NotKept::Undone)
 }
 
 async fn one(conn: &mut Conn, job: &mut dyn Job) -> Result<(), sqlx::Error> {

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use conductor_domain::artifact::ArtifactKind;
 use conductor_port::blobs::Blobs;
-use conductor_port::ledger::{AppendError, Ledger, StreamId};
+use conductor_port::ledger::{AppendError, Batch, Ledger, StreamId};
 use conductor_port::{Fault, FaultKind};
 use conductor_store::{Database, Settings};
-use tokio::task::JoinSet;
 
 use crate::given::{batch, count, execute, open, raw, run_id};
 
@@ -97,9 +96,10 @@ async fn a_full_disk_is_a_passing_fault_and_loses_nothing() {
     roomy.append(batch("r-1", kept, &payload)).await.unwrap();
 }
 
-/// Changes share commits; one that finds no room must not take acknowledged ones with it, nor the other way round.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_keeps_exactly_what_was_acknowledged() {
+/// Changes share commits. One that finds no room undoes them all, so what was said to the others is not true any more:
+/// each must be judged again, alone.
+#[tokio::test]
+async fn a_change_that_finds_no_room_takes_no_other_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.sqlite");
     let small = Settings {
@@ -107,25 +107,39 @@ async fn a_full_disk_keeps_exactly_what_was_acknowledged() {
         ..Settings::default()
     };
     let store = Arc::new(Database::open(&path, &small).await.unwrap());
-    let mut writers = JoinSet::new();
-    for writer in 0..24 {
+    // While another process holds the lock, the changes queue up and then share one transaction.
+    let mut other = raw(&path).await;
+    execute(&mut other, "BEGIN IMMEDIATE").await;
+    let key = Some("delivery-1".to_owned());
+    let queued = [
+        Batch {
+            dedupe: key.clone(),
+            ..batch("r-1", 0, "{}")
+        },
+        Batch {
+            dedupe: key,
+            ..batch("r-2", 0, "{}")
+        },
+        batch("r-3", 0, &"x".repeat(1_000_000)),
+        batch("r-4", 0, "{}"),
+    ];
+    let tasks = queued.map(|batch| {
         let store = Arc::clone(&store);
-        let size = if writer % 3 == 0 { 60_000 } else { 100 };
-        writers.spawn(async move {
-            let run = format!("r-{writer}");
-            let acknowledged = Ledger::append(&*store, batch(&run, 0, &"x".repeat(size)))
-                .await
-                .is_ok();
-            (run, acknowledged)
-        });
-    }
-    let outcomes = writers.join_all().await;
-    assert!(outcomes.iter().any(|(_, acknowledged)| *acknowledged));
-    assert!(outcomes.iter().any(|(_, acknowledged)| !acknowledged));
-    store.close().await;
-    let store = open(&path).await;
-    for (run, acknowledged) in outcomes {
-        assert_eq!(count(&store, &run).await, usize::from(acknowledged), "{run}");
+        tokio::spawn(async move { Ledger::append(&*store, batch).await })
+    });
+    tokio::task::yield_now().await;
+    execute(&mut other, "ROLLBACK").await;
+
+    let [first, second, huge, last] = tasks;
+    assert_eq!(first.await.unwrap(), Ok(()));
+    assert_eq!(second.await.unwrap(), Err(AppendError::Duplicate));
+    assert_eq!(
+        fault(huge.await.unwrap()).kind,
+        FaultKind::Transient { retry_after: None }
+    );
+    assert_eq!(last.await.unwrap(), Ok(()));
+    for (run, kept) in [("r-1", 1), ("r-2", 0), ("r-3", 0), ("r-4", 1)] {
+        assert_eq!(count(&store, run).await, kept, "{run}");
     }
 }
 
