@@ -1,17 +1,19 @@
-//! A ledger in rough weather: calls take time, fail before they did anything, or fail although they did it.
+//! Ledgers that are not what they should be: one in rough weather, and one that somebody tampered with.
 //!
-//! What it keeps is kept by the ledger behind it. It does not know what is kept.
+//! What they keep is kept by the ledger behind them. They do not know what is kept.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::RunId;
+use conductor_domain::instance::Instance;
 use conductor_domain::time::Timestamp;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectRow, LeaseWish, Leased, Ledger, Projection, Record, Renewal, Settlement,
-    StreamId,
+    AppendError, Batch, EffectRow, ForgeWrite, LeaseWish, Leased, Ledger, Projection, Record, Renewal,
+    RunRow, Settlement, StreamId,
 };
+use conductor_port::views::{RunFilter, StreamHead, Views};
 
 use crate::world::World;
 
@@ -68,5 +70,124 @@ impl Ledger for RoughLedger {
 
     async fn replace_projections(&self, rows: Vec<Projection>) -> Result<(), Fault> {
         self.calm.replace_projections(rows).await
+    }
+}
+
+/// Changes what is read of a stream, as someone with access to the database could.
+pub type Tampering = Box<dyn Fn(&StreamId, &mut Vec<Record>) + Send + Sync>;
+
+/// A ledger that somebody tampered with; for reading only.
+pub struct TamperedLedger<L> {
+    honest: Arc<L>,
+    tampering: Tampering,
+}
+
+impl<L> std::fmt::Debug for TamperedLedger<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TamperedLedger")
+    }
+}
+
+impl<L: Ledger + Views> TamperedLedger<L> {
+    /// Tampers with a ledger.
+    pub fn new(
+        honest: Arc<L>,
+        tampering: impl Fn(&StreamId, &mut Vec<Record>) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            honest,
+            tampering: Box::new(tampering),
+        }
+    }
+
+    async fn tampered(&self, stream: &StreamId) -> Result<Vec<Record>, Fault> {
+        let mut records = self.honest.read(stream, 0, u32::MAX).await?;
+        (self.tampering)(stream, &mut records);
+        Ok(records)
+    }
+}
+
+fn read_only() -> Fault {
+    Fault::permanent("a tampered ledger is for reading only")
+}
+
+#[async_trait]
+impl<L: Ledger + Views> Ledger for TamperedLedger<L> {
+    async fn append(&self, _batch: Batch) -> Result<(), AppendError> {
+        Err(read_only().into())
+    }
+
+    async fn read(&self, stream: &StreamId, after: u64, limit: u32) -> Result<Vec<Record>, Fault> {
+        let records = self
+            .tampered(stream)
+            .await?
+            .into_iter()
+            .filter(|record| record.seq > after);
+        Ok(records.take(limit as usize).collect())
+    }
+
+    async fn dispatchable(&self, _now: Timestamp, _limit: u32) -> Result<Vec<EffectRow>, Fault> {
+        Err(read_only())
+    }
+
+    async fn lease(&self, _wish: LeaseWish) -> Result<Leased, Fault> {
+        Err(read_only())
+    }
+
+    async fn renew(&self, _settlement: &Settlement, _until: Timestamp) -> Result<Renewal, Fault> {
+        Err(read_only())
+    }
+
+    async fn due(&self, _now: Timestamp, _limit: u32) -> Result<Vec<RunId>, Fault> {
+        Err(read_only())
+    }
+
+    async fn replace_projections(&self, _rows: Vec<Projection>) -> Result<(), Fault> {
+        Err(read_only())
+    }
+}
+
+#[async_trait]
+impl<L: Ledger + Views> Views for TamperedLedger<L> {
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Fault> {
+        self.honest.run(run).await
+    }
+
+    /// The tamperer was thorough: a run whose records are gone is gone from the projections, too.
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault> {
+        let mut rows = vec![];
+        for mut row in self.honest.runs(filter).await? {
+            if let Some(last) = self.tampered(&StreamId::Run(row.run.clone())).await?.last() {
+                row.seq = last.seq;
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+
+    async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
+        self.honest.instance().await
+    }
+
+    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>, Fault> {
+        self.honest.effects(run).await
+    }
+
+    async fn writes(&self, run: &RunId) -> Result<Vec<ForgeWrite>, Fault> {
+        self.honest.writes(run).await
+    }
+
+    async fn heads(&self) -> Result<Vec<StreamHead>, Fault> {
+        let mut heads = vec![];
+        for head in self.honest.heads().await? {
+            if let Some(last) = self.tampered(&head.stream).await?.last() {
+                heads.push(StreamHead {
+                    stream: head.stream,
+                    seq: last.seq,
+                    hash: last.hash.clone(),
+                });
+            }
+        }
+        Ok(heads)
     }
 }

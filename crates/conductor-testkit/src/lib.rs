@@ -11,4 +11,5 @@ pub mod workspace;
 pub mod executor;
 pub mod agent;
 pub mod ledger;
+pub mod rig;
 pub mod sim;

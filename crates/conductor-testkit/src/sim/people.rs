@@ -183,9 +183,10 @@ async fn cancel_once(stage: &Stage, door: &Engine, run: &Run, by: &OperatorName,
     submit(stage, door, run.id(), input, format!("cancel/{}", run.id())).await;
 }
 
-/// Merges a pull request as the forge does it: the base branch takes its files. Half of the time the forge says so.
+/// Merges a pull request as the forge does it, after a while: the base branch takes its files, so that others which
+/// wait must follow it. Half of the time the forge says so.
 async fn merge_once(stage: &Stage, door: &Engine, run: &Run, number: PullRequestNumber) {
-    if stage.remember(|memories| memories.merged.contains(&number.0)) || stage.world.chance.strikes(700) {
+    if stage.remember(|memories| memories.merged.contains(&number.0)) || stage.world.chance.strikes(960) {
         return;
     }
     let head = stage

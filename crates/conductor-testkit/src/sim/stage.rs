@@ -20,6 +20,7 @@ use conductor_store::Memory;
 use super::death::Reaper;
 use super::people::Memories;
 use super::{Story, script};
+use crate::agent::FakeAgent;
 use crate::clock::VirtualClock;
 use crate::executor::FakeExecutor;
 use crate::forge::FakeForge;
@@ -99,9 +100,18 @@ impl Stage {
         })
     }
 
-    /// Wires one process.
+    /// Wires one process of the story.
     pub fn engine(&self, n: usize) -> Arc<Engine> {
-        let ports = Ports {
+        let options = Options {
+            concurrency: self.story.concurrency,
+            ..Options::new(format!("process-{n}"))
+        };
+        Engine::new(self.ports(self.agents()), options)
+    }
+
+    /// Wires everything to an agent.
+    pub fn ports(&self, agent: FakeAgent) -> Ports {
+        Ports {
             ledger: Arc::new(RoughLedger::new(self.world.clone(), self.memory.clone())),
             views: self.memory.clone(),
             blobs: self.memory.clone(),
@@ -109,15 +119,15 @@ impl Stage {
             leases: self.memory.clone(),
             workspace: self.workspace.clone(),
             executors: Executors::default().with(ExecutorName::UnsafePlain, self.executor.clone()),
-            agent: Arc::new(script::agent(self.world.clone(), self.story.question)),
+            agent: Arc::new(agent),
             forge: self.forge.clone(),
             clock: self.clock.clone(),
-        };
-        let options = Options {
-            concurrency: self.story.concurrency,
-            ..Options::new(format!("process-{n}"))
-        };
-        Engine::new(ports, options)
+        }
+    }
+
+    /// The agents of the story.
+    pub fn agents(&self) -> FakeAgent {
+        script::agent(self.world.clone(), self.story.question)
     }
 }
 

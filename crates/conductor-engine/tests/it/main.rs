@@ -1,0 +1,7 @@
+//! The engine against the fakes: one binary, one module per protection.
+
+mod golden;
+mod log;
+mod tools;
+mod stop;
+mod flow;

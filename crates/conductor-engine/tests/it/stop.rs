@@ -1,0 +1,149 @@
+//! What is told to stop stops, soon; what lost its lease says nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use conductor_domain::hold::HoldKind;
+use conductor_domain::input::{Action, Input};
+use conductor_domain::instance::InstanceInput;
+use conductor_domain::time::Millis;
+use conductor_engine::{Engine, Options};
+use conductor_port::clock::Clock as _;
+use conductor_port::inbox::{Inbox as _, Submission};
+use conductor_port::ledger::{LeaseWish, Leased, Ledger as _};
+use conductor_port::views::Views as _;
+use conductor_testkit::agent::FakeAgent;
+use conductor_testkit::rig::Rig;
+use tokio::sync::Notify;
+
+/// An agent that works until it is ended, and tells when it begins and when it is gone.
+#[derive(Debug, Clone, Default)]
+struct Endless {
+    begun: Arc<Notify>,
+    ended: Arc<Notify>,
+    times: Arc<AtomicU32>,
+}
+
+struct Tells(Arc<Notify>);
+
+impl Drop for Tells {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+impl Endless {
+    fn agent(&self) -> FakeAgent {
+        let this = self.clone();
+        FakeAgent::new(move |_task, _tools| {
+            let this = this.clone();
+            Box::pin(async move {
+                let _tells = Tells(this.ended.clone());
+                this.times.fetch_add(1, Ordering::Relaxed);
+                this.begun.notify_one();
+                std::future::pending().await
+            })
+        })
+    }
+}
+
+/// RUN-11: within five seconds, and then everything is given back.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_run_ends_its_agent_within_five_seconds() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let run = rig.start_run(1).await;
+    endless.begun.notified().await;
+    let told = rig.stage.clock.now();
+    rig.operate(&run, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    endless.ended.notified().await;
+    let took = rig.stage.clock.now().since(told);
+    assert!(took <= Millis::seconds(5), "{took:?}");
+    rig.until(&run, |run| run.cleaned_up).await;
+    assert!(rig.stage.executor.open_sandboxes().is_empty());
+    assert!(rig.stage.workspace.disk().dirs.is_empty());
+}
+
+/// RUN-11, DEP-3: the process that hears of it is not the one that performs.
+#[tokio::test(start_paused = true)]
+async fn a_stop_reaches_an_agent_in_another_process_within_five_seconds() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let run = rig.start_run(1).await;
+    endless.begun.notified().await;
+    let other = Engine::new(rig.stage.ports(endless.agent()), Options::new("other"));
+    let told = rig.stage.clock.now();
+    let by = rig.stage.specs[0].started_by.clone();
+    let input = Input::Operate {
+        by,
+        action: Action::Cancel { comment: None },
+    };
+    let submission = Submission {
+        run: run.clone(),
+        input,
+        dedupe: None,
+        cause: String::new(),
+    };
+    other.submit(submission).await.expect("can be cancelled");
+    endless.ended.notified().await;
+    let took = rig.stage.clock.now().since(told);
+    assert!(took <= Millis::seconds(5), "{took:?}");
+}
+
+/// SEC-6: all agents end, nothing new begins, and the same work is taken up when the switch is off.
+#[tokio::test(start_paused = true)]
+async fn the_kill_switch_ends_agents_and_lets_them_begin_again() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let run = rig.start_run(1).await;
+    endless.begun.notified().await;
+    let by = rig.stage.specs[0].started_by.clone();
+    let turn = |on| {
+        rig.engine
+            .submit_to_instance(InstanceInput::TurnKillSwitch { by: by.clone(), on })
+    };
+    turn(true).await.expect("it was off");
+    endless.ended.notified().await;
+    rig.until(&run, |run| {
+        run.holds.get(HoldKind::KillSwitch).is_some() && run.in_flight.values().all(|e| !e.stopping)
+    })
+    .await;
+    tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+    assert_eq!(endless.times.load(Ordering::Relaxed), 1);
+    turn(false).await.expect("it was on");
+    endless.begun.notified().await;
+    assert_eq!(endless.times.load(Ordering::Relaxed), 2);
+}
+
+/// DEP-3, RUN-4: whoever lost the lease drops the work and leaves the report to the one who has it now.
+#[tokio::test(start_paused = true)]
+async fn a_lost_lease_ends_the_work_and_reports_nothing() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let run = rig.start_run(1).await;
+    endless.begun.notified().await;
+    let effects = rig.stage.memory.effects(&run).await.expect("calm");
+    let invocation = effects
+        .into_iter()
+        .find(|row| row.kind.as_str() == "invoke")
+        .expect("invoked")
+        .id;
+    let later = rig.stage.clock.now().after(Millis::hours(1));
+    let wish = LeaseWish {
+        id: invocation,
+        worker: "thief".into(),
+        now: later,
+        until: later.after(Millis::hours(1)),
+        slot: None,
+    };
+    let before = rig.records(&run).await.len();
+    assert!(matches!(
+        rig.stage.memory.lease(wish).await,
+        Ok(Leased::Granted { .. })
+    ));
+    endless.ended.notified().await;
+    tokio::time::sleep(std::time::Duration::from_mins(30)).await;
+    assert_eq!(rig.records(&run).await.len(), before);
+}

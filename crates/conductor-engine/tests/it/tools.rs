@@ -1,0 +1,466 @@
+//! What an agent can and cannot do through its tools, and what is kept of it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use conductor_domain::event::Event;
+use conductor_domain::hold::{Hold, HoldKind};
+use conductor_domain::id::RunId;
+use conductor_domain::invocation::Purpose;
+use conductor_domain::phase::Phase;
+use conductor_domain::plan::PlanDraft;
+use conductor_domain::time::Millis;
+use conductor_engine::redact::KnownForms;
+use conductor_engine::{chain, record};
+use conductor_port::agent::{AgentEnd, Task, ToolAnswer, ToolRequest, Tools};
+use conductor_port::blobs::{Blobs as _, ToolCall, ToolLog as _};
+use conductor_port::clock::Clock as _;
+use conductor_port::ledger::Record;
+use conductor_port::views::Views as _;
+use conductor_testkit::agent::FakeAgent;
+use conductor_testkit::rig::Rig;
+use futures_util::future::BoxFuture;
+
+type Answers = Arc<Mutex<Vec<ToolAnswer>>>;
+
+/// An agent that makes these calls and ends.
+fn calls(requests: Vec<ToolRequest>) -> (FakeAgent, Answers) {
+    let answers = Answers::default();
+    let kept = answers.clone();
+    let agent = FakeAgent::new(move |_task, tools| {
+        let (requests, kept) = (requests.clone(), kept.clone());
+        Box::pin(async move {
+            for request in requests {
+                let answer = tools.call(request).await?;
+                kept.lock().expect("no panic").push(answer);
+            }
+            Ok(AgentEnd::Finished { tokens: 1 })
+        })
+    });
+    (agent, answers)
+}
+
+fn plan(summary: &str) -> ToolRequest {
+    ToolRequest::SubmitPlan(PlanDraft {
+        summary: summary.into(),
+        approach: "Carefully.".into(),
+        files: vec!["a.txt".into()],
+        risks: vec![],
+    })
+}
+
+fn view() -> ToolRequest {
+    ToolRequest::View {
+        path: "README.md".into(),
+    }
+}
+
+async fn tool_log(rig: &Rig, run: &RunId) -> Vec<ToolCall> {
+    let effects = rig.stage.memory.effects(run).await.expect("calm");
+    let invocation = effects
+        .iter()
+        .find(|row| row.kind.as_str() == "invoke")
+        .expect("an agent was invoked");
+    rig.stage.memory.read(&invocation.id).await.expect("calm")
+}
+
+fn event(records: &[Record], kind: &str) -> Event {
+    let found = records
+        .iter()
+        .find(|record| record.kind == kind)
+        .unwrap_or_else(|| panic!("there is no {kind}"));
+    record::decode(found).expect("readable")
+}
+
+/// TOOL-3, TOOL-4: the Planner changes nothing; what it tried is in the log.
+#[tokio::test(start_paused = true)]
+async fn a_planner_that_tries_to_write_is_denied_and_logged() {
+    let (agent, answers) = calls(vec![
+        ToolRequest::CreateFile {
+            path: "evil.txt".into(),
+            content: b"x".to_vec(),
+        },
+        ToolRequest::Bash {
+            command: "touch evil.txt".into(),
+        },
+        ToolRequest::View {
+            path: "../secrets".into(),
+        },
+        plan("a plan"),
+    ]);
+    let rig = Rig::start(agent).await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| {
+        matches!(&run.phase, Phase::Planning(planning) if planning.revisions == 0)
+            && run.counters.invocations.contains_key(&Purpose::Plan)
+    })
+    .await;
+    let answers: Vec<bool> = answers
+        .lock()
+        .expect("no panic")
+        .iter()
+        .map(|answer| matches!(answer, ToolAnswer::Done { .. }))
+        .take(4)
+        .collect();
+    assert_eq!(answers, [false, false, false, true]);
+    let log: Vec<(u64, String, String, String)> = tool_log(&rig, &run)
+        .await
+        .into_iter()
+        .map(|call| (call.n, call.tool, call.decision, call.result))
+        .collect();
+    let log: Vec<(u64, &str, &str, &str)> = log
+        .iter()
+        .map(|(n, tool, decision, result)| (*n, tool.as_str(), decision.as_str(), result.as_str()))
+        .collect();
+    assert_eq!(
+        log,
+        [
+            (1, "create_file", "deny", "not done"),
+            (2, "bash", "deny", "not done"),
+            (3, "view", "allow", "`../secrets` is outside the worktree"),
+            (4, "submit_plan", "allow", "ok"),
+        ]
+    );
+    assert!(!format!("{:?}", rig.stage.workspace.disk().dirs).contains("evil"));
+}
+
+/// TOOL-4: the log is a chain, and the run's chain holds its length and its head.
+#[tokio::test(start_paused = true)]
+async fn the_tool_log_is_chained_and_anchored() {
+    let (agent, _answers) = calls(vec![view(), view(), plan("a plan")]);
+    let rig = Rig::start(agent).await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.counters.invocations.contains_key(&Purpose::Plan))
+        .await;
+    let log = tool_log(&rig, &run).await;
+    let mut before = chain::tool_genesis(&log[0].invocation);
+    for call in &log {
+        assert_eq!(chain::link_tool(&before, call), call.hash);
+        before.clone_from(&call.hash);
+    }
+    let Event::InvocationEnded { tools, papers, .. } = event(&rig.records(&run).await, "invocation_ended")
+    else {
+        panic!("the invocation ended");
+    };
+    assert_eq!((tools.calls, tools.head.as_str()), (3, before.as_str()));
+    let papers = papers.expect("an invocation has papers");
+    let read = async |digest| -> serde_json::Value {
+        let bytes = rig.stage.memory.get(digest).await.expect("calm").expect("kept");
+        serde_json::from_slice(&bytes).expect("JSON")
+    };
+    let (envelope, receipt) = (
+        read(&papers.envelope.digest).await,
+        read(&papers.receipt.digest).await,
+    );
+    check_papers(&envelope, &receipt);
+}
+
+/// INV-1, INV-1a, INV-2, INV-5.
+fn check_papers(envelope: &serde_json::Value, receipt: &serde_json::Value) {
+    let keys = |value: &serde_json::Value| -> Vec<String> {
+        value.as_object().expect("an object").keys().cloned().collect()
+    };
+    assert_eq!(
+        keys(envelope),
+        ["execution_id", "index_path", "meta", "outputs", "status"]
+    );
+    assert_eq!(
+        keys(&envelope["meta"]),
+        ["duration_ms", "env_fingerprint", "image_digest"]
+    );
+    assert_eq!(
+        keys(&envelope["outputs"][0]),
+        ["cid", "mime", "path", "size_bytes"]
+    );
+    assert_eq!(
+        keys(receipt),
+        [
+            "duration_ms",
+            "env_fingerprint",
+            "execution_id",
+            "hash_schema",
+            "image_digest",
+            "inputs_hash",
+            "mode",
+            "outputs_index",
+            "processor_info",
+            "processor_ref",
+            "timestamp_utc",
+            "usage"
+        ]
+    );
+    assert_eq!(
+        (&envelope["status"], &receipt["mode"]),
+        (&"success".into(), &"mock".into())
+    );
+    assert_eq!(receipt["processor_ref"], "agent/planner@1");
+    let fingerprint = receipt["env_fingerprint"].as_str().expect("text");
+    let mut pairs: Vec<&str> = fingerprint.split(';').collect();
+    pairs.sort_unstable();
+    assert_eq!(pairs.join(";"), fingerprint);
+}
+
+/// TOOL-6: the first valid submission counts; a second and an invalid one are answers, not results.
+#[tokio::test(start_paused = true)]
+async fn the_first_valid_submission_counts() {
+    let (agent, answers) = calls(vec![plan(" "), plan("the first"), plan("the second")]);
+    let rig = Rig::start(agent).await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.counters.invocations.contains_key(&Purpose::Plan))
+        .await;
+    let answers = answers.lock().expect("no panic").clone();
+    assert_eq!(
+        answers[0],
+        ToolAnswer::Refused {
+            reason: "`summary` is empty".into()
+        }
+    );
+    assert!(matches!(answers[1], ToolAnswer::Done { .. }));
+    assert!(matches!(answers[2], ToolAnswer::Refused { .. }));
+    let Event::PlanDrafted { plan } = event(&rig.records(&run).await, "plan_drafted") else {
+        panic!("a plan")
+    };
+    assert_eq!(plan.summary, "the first");
+}
+
+/// RUN-12, invariant 10: an agent that only says it is done has done nothing.
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_a_valid_result_has_failed() {
+    for (request, reason) in [
+        (
+            plan(" "),
+            "the Planner submitted an invalid result: `summary` is empty",
+        ),
+        (view(), "the Planner ended without a result"),
+    ] {
+        let (agent, _answers) = calls(vec![request]);
+        let rig = Rig::start(agent).await;
+        let run = rig.start_run(1).await;
+        let held = rig
+            .until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+            .await;
+        let Some(Hold::Failure { reason: said }) = held.holds.get(HoldKind::Failure) else {
+            panic!("held")
+        };
+        assert!(said.contains(reason), "{said}");
+    }
+}
+
+/// RUN-13: tool calls are counted here, whatever the agent makes of the answer.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_uses_up_its_tool_calls_is_ended() {
+    let agent = FakeAgent::new(|_task, tools| {
+        Box::pin(async move {
+            loop {
+                tools.call(view()).await?;
+            }
+        })
+    });
+    let mut rig = Rig::start(agent).await;
+    rig.stage.specs[0].limits.invocation.tool_calls = 5;
+    let run = rig.start_run(1).await;
+    let held = rig
+        .until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    assert!(
+        format!("{:?}", held.holds).contains("used up its tool calls"),
+        "{:?}",
+        held.holds
+    );
+    let log = tool_log(&rig, &run).await;
+    assert_eq!(log.iter().filter(|call| call.decision == "allow").count(), 5);
+    assert_eq!(log.last().map(|call| call.decision.as_str()), Some("deny"));
+}
+
+/// RUN-12, RUN-13: time is measured here, and running out of it is for a human at once.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_uses_up_its_time_is_ended() {
+    let agent = FakeAgent::new(|_task, _tools| Box::pin(std::future::pending()));
+    let mut rig = Rig::start(agent).await;
+    rig.stage.specs[0].limits.invocation.time = Millis::minutes(5);
+    let run = rig.start_run(1).await;
+    let begun = rig.stage.clock.now();
+    let held = rig
+        .until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    assert!(
+        format!("{:?}", held.holds).contains("used up its time"),
+        "{:?}",
+        held.holds
+    );
+    let took = rig.stage.clock.now().since(begun);
+    assert!((300_000..302_000).contains(&took.0), "{took:?}");
+    assert!(rig.stage.executor.open_sandboxes().is_empty());
+}
+
+/// RUN-13: tokens too.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_uses_up_its_tokens_has_failed() {
+    let agent = FakeAgent::new(|_task, _tools| Box::pin(async { Ok(AgentEnd::Finished { tokens: 11 }) }));
+    let mut rig = Rig::start(agent).await;
+    rig.stage.specs[0].limits.invocation.tokens = 10;
+    let run = rig.start_run(1).await;
+    let held = rig
+        .until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    assert!(
+        format!("{:?}", held.holds).contains("used up its tokens"),
+        "{:?}",
+        held.holds
+    );
+}
+
+/// TOOL-4b, BEY-4: a question ends the invocation within ten seconds, even if the agent does not.
+#[tokio::test(start_paused = true)]
+async fn a_question_ends_an_agent_that_goes_on() {
+    fn play(_task: Task, tools: &dyn Tools) -> BoxFuture<'_, Result<AgentEnd, conductor_port::Fault>> {
+        Box::pin(async move {
+            let answer = tools
+                .call(ToolRequest::AskHuman {
+                    question: "Which colour?".into(),
+                })
+                .await?;
+            assert_eq!(answer, ToolAnswer::Stop);
+            // It goes on all the same, and nothing comes of it.
+            assert_eq!(tools.call(plan("on my own")).await?, ToolAnswer::Stop);
+            std::future::pending().await
+        })
+    }
+    let rig = Rig::start(FakeAgent::new(play)).await;
+    let run = rig.start_run(1).await;
+    let begun = rig.stage.clock.now();
+    let held = rig
+        .until(&run, |run| run.holds.get(HoldKind::Question).is_some())
+        .await;
+    let took = rig.stage.clock.now().since(begun);
+    assert!((10_000..11_000).contains(&took.0), "{took:?}");
+    let Some(Hold::Question { text, .. }) = held.holds.get(HoldKind::Question) else {
+        panic!("held")
+    };
+    assert_eq!(text, "Which colour?");
+    assert!(rig.stage.executor.open_sandboxes().is_empty());
+}
+
+/// SEC-3: a secret that an agent repeats reaches no record, no artifact, no log, no stream and no comment.
+#[tokio::test(start_paused = true)]
+async fn a_secret_goes_nowhere() {
+    const SECRET: &str = "hunter2-hunter2";
+    let (agent, _answers) = {
+        let answers = Answers::default();
+        let agent = FakeAgent::new(|_task, tools| {
+            Box::pin(async move {
+                tools.say(&format!("the key is {SECRET}")).await;
+                tools.call(ToolRequest::View { path: SECRET.into() }).await?;
+                tools
+                    .call(ToolRequest::Comment {
+                        text: format!("look: {SECRET}"),
+                    })
+                    .await?;
+                tools.call(plan(&format!("use {SECRET}"))).await?;
+                Ok(AgentEnd::Finished { tokens: 1 })
+            })
+        });
+        (agent, answers)
+    };
+    let rig = Rig::start_with(
+        |stage| stage.ports(agent),
+        |options| options.redactor = Arc::new(KnownForms::with_secrets([SECRET.to_owned()])),
+    )
+    .await;
+    let mut live = rig.engine.live();
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| {
+        run.counters.invocations.contains_key(&Purpose::Plan)
+            && run.in_flight.values().all(|e| e.kind.is_work())
+    })
+    .await;
+    let said = live.recv().await.expect("the agent spoke").text;
+    assert_eq!(said, "the key is [redacted]");
+    let records = format!("{:?}", rig.records(&run).await);
+    let log = format!("{:?}", tool_log(&rig, &run).await);
+    let comments = format!("{:?}", rig.stage.forge.archive().comments);
+    let Event::PlanDrafted { plan } = event(&rig.records(&run).await, "plan_drafted") else {
+        panic!("a plan")
+    };
+    let kept = rig
+        .stage
+        .memory
+        .get(&plan.artifact.digest)
+        .await
+        .expect("calm")
+        .expect("kept");
+    for (place, text) in [
+        ("records", records),
+        ("tool log", log),
+        ("comments", comments),
+        ("plan", String::from_utf8_lossy(&kept).into_owned()),
+    ] {
+        assert!(!text.contains(SECRET), "the secret is in the {place}: {text}");
+        assert!(
+            text.contains("[redacted]"),
+            "the {place} show that something was there: {text}"
+        );
+    }
+}
+
+/// TOOL-4a: a comment is answered once it is committed, and never waits for the forge.
+#[tokio::test(start_paused = true)]
+async fn a_comment_is_accepted_deferred_or_denied() {
+    let comment = |text: &str| ToolRequest::Comment { text: text.into() };
+    let mut requests = vec![comment(" ")];
+    requests.extend((0..5).map(|n| comment(&format!("remark {n}"))));
+    requests.push(plan("a plan"));
+    let (agent, answers) = calls(requests);
+    let rig = Rig::start(agent).await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.counters.invocations.contains_key(&Purpose::Plan))
+        .await;
+    let verdicts: Vec<String> = answers
+        .lock()
+        .expect("no panic")
+        .iter()
+        .take(6)
+        .map(|answer| match answer {
+            ToolAnswer::Done { output } => String::from_utf8_lossy(output)
+                .split(' ')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            ToolAnswer::Refused { .. } => "refused".to_owned(),
+            ToolAnswer::Stop => "stop".to_owned(),
+        })
+        .collect();
+    // The run's own first comment has used up one of the burst of three.
+    assert_eq!(
+        verdicts,
+        [
+            "refused", "accepted", "accepted", "deferred", "deferred", "deferred"
+        ]
+    );
+}
+
+/// TOOL-4: calls reach the log within 50 ms although nobody waits for them.
+#[tokio::test(start_paused = true)]
+async fn a_call_is_durable_soon() {
+    let agent = FakeAgent::new(|_task, tools| {
+        Box::pin(async move {
+            tools.call(view()).await?;
+            std::future::pending().await
+        })
+    });
+    let rig = Rig::start(agent).await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.workspace.is_some()).await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let invocation = rig
+        .stage
+        .memory
+        .effects(&run)
+        .await
+        .expect("calm")
+        .into_iter()
+        .find(|row| row.kind.as_str() == "invoke");
+    let invocation = invocation.expect("an agent was invoked").id;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(rig.stage.memory.read(&invocation).await.expect("calm").len(), 1);
+}
