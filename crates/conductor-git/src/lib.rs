@@ -1,9 +1,9 @@
 //! Repositories and working directories of runs, by the `git` program, safe against what agents write.
 //!
-//! Each repository has one cached base clone ([`mod@base`]). Each run has a bare repository with alternates to it
-//! ([`run_repo`]) and a working directory ([`workdir`]) that is the agent's from the moment it is handed over:
-//! after that the host only ever reads a [`snapshot`] of it, checks that as hostile input ([`import`]) and makes
-//! the [`commit`] itself. Every git process is built by [`call`], which no other crate can reach.
+//! Each repository has one cached base clone (`base`). Each run has a bare repository with alternates to it
+//! (`run_repo`) and a working directory (`workdir`) that is the agent's from the moment it is handed over:
+//! after that the host only ever reads a `snapshot` of it, checks that as hostile input (`import`) and makes
+//! the `commit` itself. Every git process is built by `call`, which no other crate can reach.
 //!
 //! This crate does not know the forge's API, the run machine, or why anything is asked of it.
 

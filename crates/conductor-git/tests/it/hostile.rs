@@ -213,23 +213,34 @@ async fn a_nested_repository_does_not_run_anything() {
     .await;
 }
 
-/// The same where upstream has a submodule at that place.
+/// The same where upstream has a submodule at that place, filled with the very commit that it names.
 #[tokio::test]
 async fn a_filled_submodule_does_not_run_anything() {
+    let fill = |module: &Path| {
+        write(&module.join("file"), "content\n");
+        git_ok(module, ["init", "--quiet"]);
+        git_ok(module, ["add", "-A"]);
+        git_ok(
+            module,
+            ["commit", "--quiet", "-m", "the same wherever it is made"],
+        );
+    };
     let world = World::new().await;
-    let link = format!("160000,{},module", "1".repeat(40));
+    let elsewhere = world.path().join("module");
+    fill(&elsewhere);
+    let link = format!("160000,{},module", ref_at(&elsewhere, "HEAD").unwrap());
     git_ok(&world.people(), ["update-index", "--add", "--cacheinfo", &link]);
     git_ok(&world.people(), ["commit", "--quiet", "-m", "a submodule"]);
     git_ok(&world.people(), ["push", "--quiet", "origin", "HEAD:main"]);
     let set = |workdir: &Path, trap: &Trap| {
+        fill(&workdir.join("module"));
         let module = workdir.join("module");
-        write(&module.join("file"), "content\n");
-        git_ok(&module, ["init", "--quiet"]);
-        git_ok(&module, ["add", "-A"]);
-        git_ok(&module, ["commit", "--quiet", "-m", "nested"]);
-        trap.configure(&module, "core.fsmonitor");
+        // git hands our own `core.fsmonitor=false` down to submodules, but it cannot name every filter.
+        trap.configure(&module, "filter.evil.clean");
+        write(&module.join(".git/info/attributes"), "* filter=evil\n");
+        write(&module.join("file"), "changed\n");
     };
-    check(world, set, &[&["status"]]).await;
+    check(world, set, &[&["add", "-A"]]).await;
 }
 
 /// S-12: the agent's `insteadOf` and remotes do not exist for the host.
@@ -371,6 +382,11 @@ async fn a_stale_commit_is_refused() {
     let fault = world.workspace.commit(&world.order(2, &base)).await.unwrap_err();
     assert_eq!(fault.kind, conductor_domain::fault::FaultKind::Conflict);
     assert_eq!(world.branch_at(), Some(first));
+    assert_eq!(
+        ref_at(&world.run_repository(), "refs/conductor/effects/r1.2.0"),
+        None,
+        "nothing was promised"
+    );
 }
 
 /// S-12: no order can name another branch.

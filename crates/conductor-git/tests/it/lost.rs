@@ -214,11 +214,11 @@ async fn a_directory_that_cannot_be_read_is_kept() {
     );
 }
 
+/// A name that git refuses cannot be saved, so it is not removed either.
 #[tokio::test]
-async fn a_file_that_cannot_be_read_is_kept() {
+async fn a_file_that_cannot_be_saved_is_kept() {
     let world = World::new().await;
     world.begin().await;
-    // A link to itself where git wants a directory's content: unreadable for everyone, root included.
     let nested = world.workdir().join("nested");
     write(&nested.join("x"), "x\n");
     git_ok(&nested, ["init", "--quiet"]);
