@@ -173,6 +173,13 @@ impl Stage {
             .with_context(|| format!("no run id in {}", said.stdout))
     }
 
+    /// The last lines of the server's log, for a story that went wrong.
+    pub fn log(&self) -> String {
+        let text = std::fs::read_to_string(self.program.data_dir().with_extension("log")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(60)..].join("\n")
+    }
+
     /// Shows a run.
     pub fn show(&self, run: &str) -> Result<Value> {
         Ok(self.program.say(&["run", "show", run])?.done()?.data)
@@ -187,7 +194,12 @@ impl Stage {
                 return Ok(seen.data);
             }
             if begun.elapsed() > HOPELESS {
-                bail!("{run} never came to {for_what}: {}{}", seen.stdout, seen.stderr);
+                bail!(
+                    "{run} never came to {for_what}: {}{}\n{}",
+                    seen.stdout,
+                    seen.stderr,
+                    self.log()
+                );
             }
             std::thread::sleep(Duration::from_millis(25));
         }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use conductor_engine::Engine;
+use conductor_forge::MergeMethod;
 use conductor_it::Stage;
 use conductor_it::program::HOPELESS;
 use conductor_it::stage::{Play, REPO};
@@ -20,7 +21,11 @@ async fn killed_at_every_point_the_run_still_ends_as_it_should() -> Result<()> {
     let mut deaths = 0;
     for (index, point) in Engine::crash_points().iter().enumerate() {
         // One point per run would take many starts; each run of the story dies at one point three times.
-        let play = Play::shell(GREETING);
+        let settings = "[limits]\npoll-seconds = 1\n".to_owned();
+        let play = Play {
+            settings,
+            ..Play::shell(GREETING)
+        };
         let mut stage = Stage::set_without_server(PROGRAM, &play).await?;
         stage.program.start(None)?;
         stage.register(&play)?;
@@ -66,7 +71,12 @@ async fn live(stage: &mut Stage, issue: u64, run: &mut Option<String>) -> Result
         if stage.program.has_ended()? {
             return Ok(false);
         }
-        ensure!(begun.elapsed() < HOPELESS, "nothing moves any more");
+        ensure!(
+            begun.elapsed() < HOPELESS,
+            "nothing moves any more: {:?}\n{}",
+            run.as_ref().map(|run| stage.show(run)),
+            stage.log()
+        );
         // Whatever fails here fails because the server is gone or not yet there; the loop looks again.
         let Some(id) = run.clone().or_else(|| started(stage, issue)) else {
             if stage.program.data_dir().join("server.json").exists() {
@@ -85,7 +95,8 @@ async fn live(stage: &mut Stage, issue: u64, run: &mut Option<String>) -> Result
                     let _may_have_died = stage.approve(&id);
                 }
                 Some("awaiting_merge") => {
-                    let _merged_before = stage.merge(&id).await;
+                    let number = seen["run"]["pull_request"].as_u64().unwrap_or_default();
+                    let _merged_before = stage.person.merge(REPO, number, MergeMethod::Merge).await;
                 }
                 _on_its_way => {}
             }
