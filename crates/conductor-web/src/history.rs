@@ -27,7 +27,7 @@ pub(crate) struct History {
 }
 
 /// Reads the event that a decision record holds; a fact holds none.
-pub fn event_of(record: &Record) -> Option<Event> {
+fn event_of(record: &Record) -> Option<Event> {
     (record.class == "decision")
         .then(|| serde_json::from_str(&record.payload).ok())
         .flatten()

@@ -26,6 +26,5 @@ mod fake;
 pub use backstage::{Backstage, Change, Talk};
 pub use door::{Door, RunDefaults, Settings, Token, router};
 pub use error::{Error, StartRefusal};
-pub use history::event_of;
 pub use reader::Reader;
 pub use webhook::{Delivery, Hint, ReadDelivery, Rejected};

@@ -78,7 +78,7 @@ pub(crate) async fn dispatch(
     command: Command,
 ) -> Result<crate::exit::Exit, crate::exit::Failure> {
     match command {
-        Command::Serve(args) => serve::serve(session, *args).await,
+        Command::Serve(args) => Box::pin(serve::serve(session, *args)).await,
         Command::Project(command) => project::project(session, command).await,
         Command::Repo(command) => repo::repo(session, command).await,
         Command::Run(command) => run::run(session, command).await,

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use conductor_domain::digest::Digest;
 use conductor_web::api::{EventView, Health, Problem, StateChange, TalkView};
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -71,6 +72,19 @@ impl Client {
             .send(self.request(Method::GET, path).timeout(PATIENCE))
             .await?;
         self.parse(response).await
+    }
+
+    /// Reads kept bytes.
+    pub(crate) async fn artifact(&self, digest: &Digest) -> Result<Vec<u8>, Failure> {
+        let path = format!("/artifacts/{digest}");
+        let response = self
+            .send(self.request(Method::GET, &path).timeout(PATIENCE))
+            .await?;
+        Ok(response
+            .bytes()
+            .await
+            .map_err(|error| self.unreachable(&error))?
+            .to_vec())
     }
 
     /// Asks for something.

@@ -2,6 +2,7 @@
 //!
 //! Both give the same answers in the same words. This module does not know how they are shown.
 
+use conductor_domain::digest::Digest;
 use conductor_domain::id::RunId;
 use conductor_port::views::RunFilter;
 use conductor_web::Reader;
@@ -88,6 +89,14 @@ impl Source {
         match self {
             Self::Server(client) => client.get(&format!("/runs/{id}/events?after={after}")).await,
             Self::Database(reader, _) => Ok(reader.events(id, after, 1_000).await?),
+        }
+    }
+
+    /// Reads kept bytes.
+    pub(crate) async fn artifact(&self, digest: &Digest) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Server(client) => client.artifact(digest).await,
+            Self::Database(reader, _) => Ok(reader.artifact(digest).await?),
         }
     }
 

@@ -57,11 +57,7 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
                 let took = time::length(test.time);
                 field(
                     "tests",
-                    format!(
-                        "{symbol} {} ({took}, output {})",
-                        visible::line(&test.said),
-                        test.output.short()
-                    ),
+                    format!("{symbol} {} ({took})", visible::line(&test.said)),
                 );
             }
         }

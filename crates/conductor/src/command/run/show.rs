@@ -2,7 +2,12 @@
 //!
 //! It does not know where runs are kept.
 
+use std::fmt::Write as _;
+
 use conductor_domain::id::RunId;
+use conductor_web::api::RunDetail;
+use conductor_web::visible;
+use serde::Serialize;
 
 use crate::clock::machine_now;
 use crate::exit::{Exit, Failure};
@@ -10,6 +15,7 @@ use crate::session::Session;
 use crate::show;
 use crate::show::table::Table;
 use crate::show::time;
+use crate::source::Source;
 
 /// Shows a run: where it stands, what it waits for, and the next command
 #[derive(Debug, clap::Args)]
@@ -17,29 +23,39 @@ pub(crate) struct ShowArgs {
     /// The run's id, as in `conductor run list`
     run: RunId,
     /// Lists its records instead
-    #[arg(long)]
+    #[arg(long, conflicts_with = "tests")]
     events: bool,
+    /// Shows what the test command printed instead
+    #[arg(long)]
+    tests: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn show(session: &Session, args: ShowArgs) -> Result<Exit, Failure> {
     let source = session.source().await?;
-    let now = machine_now();
-    if !args.events {
-        let detail = source.run(&args.run).await?;
-        session
-            .out
-            .data(&detail, |detail| show::run::detail(detail, now))?;
-        return Ok(Exit::Ok);
+    if args.events {
+        return events(session, &source, &args.run).await;
     }
-    let mut all = source.events(&args.run, 0).await?;
+    let detail = source.run(&args.run).await?;
+    if args.tests {
+        return tests(session, &source, &detail).await;
+    }
+    session
+        .out
+        .data(&detail, |detail| show::run::detail(detail, machine_now()))?;
+    Ok(Exit::Ok)
+}
+
+async fn events(session: &Session, source: &Source, run: &RunId) -> Result<Exit, Failure> {
+    let mut all = source.events(run, 0).await?;
     while let Some(last) = all.events.last().map(|event| event.seq) {
-        let more = source.events(&args.run, last).await?.events;
+        let more = source.events(run, last).await?.events;
         if more.is_empty() {
             break;
         }
         all.events.extend(more);
     }
+    let now = machine_now();
     session.out.data(&all, |list| {
         let mut table = Table::new(["SEQ", "WHEN", "CLASS", "KIND", "ACTOR"]);
         for event in &list.events {
@@ -54,6 +70,43 @@ pub(crate) async fn show(session: &Session, args: ShowArgs) -> Result<Exit, Fail
             ]);
         }
         table.render("no records")
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// One run of the test command with all that it printed.
+#[derive(Debug, Serialize)]
+struct TestOutput {
+    said: String,
+    passed: bool,
+    output: String,
+}
+
+async fn tests(session: &Session, source: &Source, detail: &RunDetail) -> Result<Exit, Failure> {
+    let mut outputs = Vec::new();
+    for test in &detail.tests {
+        let bytes = source.artifact(&test.output).await?;
+        let output = String::from_utf8_lossy(&bytes).into_owned();
+        outputs.push(TestOutput {
+            said: test.said.clone(),
+            passed: test.passed,
+            output,
+        });
+    }
+    session.out.data(&outputs, |outputs| {
+        let mut text = String::new();
+        for test in outputs {
+            let symbol = if test.passed { "✔" } else { "✘" };
+            let _string = writeln!(text, "{symbol} {}", visible::line(&test.said));
+            for line in visible::text(&test.output).text.lines() {
+                let _string = writeln!(text, "│ {line}");
+            }
+        }
+        if text.is_empty() {
+            "tests were not run\n".to_owned()
+        } else {
+            text
+        }
     })?;
     Ok(Exit::Ok)
 }
