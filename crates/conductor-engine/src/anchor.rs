@@ -48,7 +48,9 @@ pub(crate) async fn anchor_or_complain(engine: &Engine) {
 
 async fn anchor(engine: &Engine) -> Result<(), SubmitError> {
     let unanchored = engine.unanchored.load(Ordering::Relaxed);
-    let anchored = anchored(engine.ports.ledger.as_ref()).await?;
+    let mut anchored = engine.anchored();
+    anchored.read_on(engine.ports.ledger.as_ref()).await?;
+    engine.remember_anchored(anchored.clone());
     let mut moved = BTreeMap::new();
     for head in engine.ports.views.heads().await? {
         let StreamId::Run(run) = head.stream else { continue };
@@ -56,7 +58,7 @@ async fn anchor(engine: &Engine) -> Result<(), SubmitError> {
             Fault::permanent(format!("the chain of run {run} does not end in a hash: {error}"))
         })?;
         let head = ChainHead { seq: head.seq, hash };
-        if anchored.get(&run) != Some(&head) {
+        if anchored.heads.get(&run) != Some(&head) {
             moved.insert(run, head);
         }
     }
@@ -67,19 +69,23 @@ async fn anchor(engine: &Engine) -> Result<(), SubmitError> {
     Ok(())
 }
 
-/// Reads the newest anchor of every run.
-pub(crate) async fn anchored(ledger: &dyn Ledger) -> Result<BTreeMap<RunId, ChainHead>, Fault> {
-    let mut anchored = BTreeMap::new();
-    let mut after = 0;
-    loop {
-        let page = ledger.read(&StreamId::Instance, after, PAGE).await?;
-        let Some(last) = page.last() else {
-            return Ok(anchored);
-        };
-        after = last.seq;
-        for record in page.iter().filter(|record| record.kind == "heads_anchored") {
-            if let InstanceEvent::HeadsAnchored { heads } = record::decode(record)? {
-                anchored.extend(heads);
+/// The newest anchor of every run, as far as the instance stream was read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Anchored {
+    read: u64,
+    heads: BTreeMap<RunId, ChainHead>,
+}
+
+impl Anchored {
+    async fn read_on(&mut self, ledger: &dyn Ledger) -> Result<(), Fault> {
+        loop {
+            let page = ledger.read(&StreamId::Instance, self.read, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            self.read = last.seq;
+            for record in page.iter().filter(|record| record.kind == "heads_anchored") {
+                if let InstanceEvent::HeadsAnchored { heads } = record::decode(record)? {
+                    self.heads.extend(heads);
+                }
             }
         }
     }

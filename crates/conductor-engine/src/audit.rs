@@ -6,9 +6,12 @@
 use std::collections::BTreeMap;
 
 use conductor_domain::digest::Digest;
+use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
-use conductor_domain::id::RunId;
+use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::instance::{ChainHead, InstanceEvent};
+use conductor_domain::invocation::ToolLogHead;
+use conductor_port::blobs::{ToolCall, ToolLog};
 use conductor_port::ledger::{Ledger, Record, StreamId};
 use conductor_port::views::Views;
 use serde::Serialize;
@@ -90,6 +93,11 @@ pub enum Problem {
         /// Which.
         run: RunId,
     },
+    /// The tool log of an invocation is not the one that the run's chain anchors (TOOL-4).
+    ToolLogChanged {
+        /// The invocation.
+        invocation: EffectId,
+    },
     /// The chain holds together, but it is not the one that was anchored.
     Rewritten {
         /// Where.
@@ -119,6 +127,9 @@ impl std::fmt::Display for Problem {
                     f,
                     "{stream}: truncated after record {last}; there were at least {known}"
                 )
+            }
+            Self::ToolLogChanged { invocation } => {
+                write!(f, "the tool log of {invocation} is not the one that was anchored")
             }
             Self::RunRemoved { run } => write!(f, "run {run} was removed"),
             Self::Rewritten { stream, seq } => {
@@ -167,6 +178,45 @@ pub async fn verify(views: &dyn Views, ledger: &dyn Ledger) -> Result<AuditRepor
             .map(|run| Problem::RunRemoved { run: run.clone() }),
     );
     Ok(audit)
+}
+
+/// Verifies the tool logs of all invocations against the heads that the runs' chains anchor (TOOL-4).
+pub async fn verify_tool_logs(
+    views: &dyn Views,
+    ledger: &dyn Ledger,
+    tool_log: &dyn ToolLog,
+) -> Result<Vec<Problem>, Fault> {
+    let mut problems = vec![];
+    for run in views
+        .heads()
+        .await?
+        .into_iter()
+        .filter_map(|head| run_of(head.stream))
+    {
+        let records = read_all(ledger, &StreamId::Run(run)).await?;
+        for record in records.iter().filter(|record| record.kind == "invocation_ended") {
+            let Ok(Event::InvocationEnded { effect, tools, .. }) = record::decode(record) else {
+                continue;
+            };
+            if !holds(&effect, &tools, &tool_log.read(&effect).await?) {
+                problems.push(Problem::ToolLogChanged { invocation: effect });
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Tells whether a log is a whole chain that ends where it was anchored.
+fn holds(invocation: &EffectId, anchored: &ToolLogHead, calls: &[ToolCall]) -> bool {
+    let mut before = chain::tool_genesis(invocation);
+    for (place, call) in (1..).zip(calls) {
+        if call.n != place || chain::link_tool(&before, call) != call.hash {
+            return false;
+        }
+        before.clone_from(&call.hash);
+    }
+    let is_empty = calls.is_empty() && anchored.calls == 0;
+    calls.len() as u64 == anchored.calls && (is_empty || before == anchored.head.as_str())
 }
 
 fn run_of(stream: StreamId) -> Option<RunId> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conductor_domain::EffectRequest;
-use conductor_domain::effect::Effect;
+use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::fault::Fault;
 use conductor_domain::instance::{Admission, Instance, admit};
 use conductor_domain::spec::AgentBackend;
@@ -114,7 +114,7 @@ async fn fill(engine: &Arc<Engine>, tasks: &mut JoinSet<()>) -> Result<(), Fault
                 continue;
             }
         };
-        let Admission::Admitted { slot } = admission(&request, &instance, now) else {
+        let Admission::Admitted { slot } = admission(&row, &request, &instance, now) else {
             continue;
         };
         if slot.is_some_and(|(repo, _slots)| full.contains(&repo)) {
@@ -148,13 +148,23 @@ fn parse(row: &EffectRow) -> Result<EffectRequest, Fault> {
         .map_err(|error| Fault::permanent(format!("cannot read effect {} ({}): {error}", row.id, row.kind)))
 }
 
-fn admission(request: &EffectRequest, instance: &Instance, now: Timestamp) -> Admission {
-    let kind = request.effect.kind();
-    let admission = admit(kind, request.repo.id, account(&request.effect), instance, now);
+/// Decides whether an effect may go now. One that will only be ended may always go: its processes may still run, and
+/// neither the kill switch nor a full repository is a reason to leave them alone.
+fn admission(row: &EffectRow, request: &EffectRequest, instance: &Instance, now: Timestamp) -> Admission {
+    let is_only_ended = row.stop || (is_abandoned(row) && row.kind == EffectKind::Invoke);
+    if is_only_ended {
+        return Admission::Admitted { slot: None };
+    }
+    let admission = admit(row.kind, row.repo, account(&request.effect), instance, now);
     if let Admission::Waits { why, .. } = &admission {
         tracing::trace!(effect = %request.id, why, "an effect waits");
     }
     admission
+}
+
+/// Tells whether an effect that is listed as dispatchable was held by a process that died.
+fn is_abandoned(row: &EffectRow) -> bool {
+    row.status == "leased"
 }
 
 /// The account at a provider that an effect draws on.
@@ -168,13 +178,14 @@ fn account(effect: &Effect) -> Option<&'static str> {
 }
 
 fn job(row: EffectRow, request: EffectRequest, token: u64, attempt: u32) -> Job {
+    // A lease that nobody settled, seen in the list or taken and lost since the list was made: its holder died.
+    let interrupted = is_abandoned(&row) || attempt != row.attempts + 1;
     Job {
         request,
         settlement: Settlement { id: row.id, token },
         attempt,
         created_at: row.created_at,
-        // A lease that nobody settled, seen in the list or taken and lost since it was made: its holder died.
-        interrupted: row.status == "leased" || attempt != row.attempts + 1,
+        interrupted,
         stop: row.stop,
     }
 }

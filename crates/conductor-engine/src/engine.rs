@@ -17,6 +17,7 @@ use conductor_port::ledger::StreamId;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
+use crate::anchor::Anchored;
 use crate::ports::Ports;
 use crate::recover::Recovered;
 use crate::redact::{KnownForms, Redact};
@@ -100,6 +101,8 @@ pub struct Engine {
     aside: Mutex<BTreeSet<EffectId>>,
     /// Streams for which something that follows a commit could not be done yet.
     owed: Mutex<BTreeSet<StreamId>>,
+    /// What the anchorer has read already.
+    anchored: Mutex<Anchored>,
 }
 
 impl Engine {
@@ -116,6 +119,7 @@ impl Engine {
             running: Mutex::default(),
             aside: Mutex::default(),
             owed: Mutex::default(),
+            anchored: Mutex::default(),
         })
     }
 
@@ -198,6 +202,17 @@ impl Engine {
     /// Hands out what was remembered, to be done now.
     pub(crate) fn take_owed(&self) -> BTreeSet<StreamId> {
         std::mem::take(&mut *self.owed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn anchored(&self) -> Anchored {
+        self.anchored
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn remember_anchored(&self, anchored: Anchored) {
+        *self.anchored.lock().unwrap_or_else(PoisonError::into_inner) = anchored;
     }
 
     fn running_now(&self) -> std::sync::MutexGuard<'_, BTreeMap<EffectId, CancellationToken>> {

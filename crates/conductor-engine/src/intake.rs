@@ -312,8 +312,8 @@ async fn decide_and_commit_instance(engine: &Engine, input: &InstanceInput) -> R
 /// Compares instead of remembering, so that a crash in the middle is put right by calling it again.
 pub(crate) async fn reconcile_kill_switch(engine: &Engine) -> Result<u32, Fault> {
     let mut told = 0;
-    for run in list(engine, Which::Open).await? {
-        told += u32::from(reconcile_kill_switch_of(engine, &run).await?);
+    for row in list(engine, Which::Open).await? {
+        told += u32::from(reconcile_kill_switch_of(engine, &row.run).await?);
     }
     Ok(told)
 }
@@ -356,20 +356,20 @@ pub(crate) enum Which {
 }
 
 /// Lists runs.
-pub(crate) async fn list(engine: &Engine, which: Which) -> Result<Vec<RunId>, Fault> {
+pub(crate) async fn list(engine: &Engine, which: Which) -> Result<Vec<RunRow>, Fault> {
     let mut filter = RunFilter {
         open: which == Which::Open,
         limit: PAGE,
         ..RunFilter::default()
     };
-    let mut runs = vec![];
+    let mut runs: Vec<RunRow> = vec![];
     loop {
         let page = engine.ports.views.runs(&filter).await?;
-        let full = page.len() == PAGE as usize;
-        runs.extend(page.into_iter().map(|row| row.run));
-        if !full {
+        let is_last = page.len() < PAGE as usize;
+        runs.extend(page);
+        if is_last {
             return Ok(runs);
         }
-        filter.after = runs.last().cloned();
+        filter.after = runs.last().map(|row| row.run.clone());
     }
 }

@@ -25,6 +25,7 @@ use conductor_domain::effect::Effect;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::input::Report;
+use conductor_domain::invocation::Outcome;
 use conductor_domain::message::{self, Body, Message};
 use conductor_domain::spec::{ExecutorName, RepoRef, RunSpec};
 use conductor_domain::time::{Millis, Timestamp};
@@ -45,6 +46,9 @@ const STOPPING: Millis = Millis(2500);
 pub(crate) async fn perform(engine: &Engine, job: &Job, stop: &CancellationToken) -> Result<Report, Fault> {
     let performance = Performance { engine, job, stop };
     crash_point!("perform.before");
+    if stop.is_cancelled() && job.request.effect.kind().is_stoppable() {
+        return performance.report_stopped().await;
+    }
     let stopped = async {
         if !job.request.effect.kind().is_stoppable() {
             std::future::pending::<()>().await;
@@ -127,12 +131,30 @@ impl Performance<'_> {
         }
     }
 
-    /// Says that the effect stopped; its performer was dropped, which ended what it had begun.
+    /// Says that the effect stopped. Its performer was dropped, here or with an earlier process, so what that may have
+    /// left running is ended first.
     async fn report_stopped(&self) -> Result<Report, Fault> {
-        if matches!(self.job.request.effect, Effect::Invoke { .. }) {
-            return invoke::report_stopped(self).await;
+        match &self.job.request.effect {
+            Effect::Invoke { invocation } => invoke::undo(self, invocation, Outcome::Stopped).await,
+            Effect::RunTests { executor, .. } => {
+                self.executor(*executor)?.reap(self.effect()).await?;
+                self.give_processes_back().await?;
+                Ok(Report::Stopped)
+            }
+            Effect::ReadIssue { .. }
+            | Effect::PrepareWorkspace { .. }
+            | Effect::CommitWork { .. }
+            | Effect::CheckRedFirst { .. }
+            | Effect::Rebase { .. }
+            | Effect::InspectDiff { .. }
+            | Effect::Push { .. }
+            | Effect::OpenPullRequest { .. }
+            | Effect::PublishCheck { .. }
+            | Effect::ReadPullRequest { .. }
+            | Effect::ClosePullRequest { .. }
+            | Effect::PostComment { .. }
+            | Effect::CleanUp { .. } => Ok(Report::Stopped),
         }
-        Ok(Report::Stopped)
     }
 
     fn ports(&self) -> &Ports {

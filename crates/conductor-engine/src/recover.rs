@@ -33,8 +33,14 @@ pub(crate) async fn recover(engine: &Engine) -> Result<Recovered, Fault> {
         let switched = intake::reconcile_kill_switch(engine).await?;
         let mut stopped = 0;
         // A run that has ended still waits for what it told to stop, before it cleans up.
-        for run in intake::list(engine, Which::All).await? {
-            stopped += report::settle_what_never_began(engine, &run).await?;
+        for row in intake::list(engine, Which::All).await? {
+            let waits = intake::state(&row)?
+                .in_flight
+                .values()
+                .any(|effect| effect.stopping);
+            if waits {
+                stopped += report::settle_what_never_began(engine, &row.run).await?;
+            }
         }
         let reaped = reap_leftovers(engine).await?;
         Ok::<_, Fault>(Recovered {

@@ -67,6 +67,7 @@ pub struct Archive {
 pub struct FakeForge {
     world: Arc<World>,
     archive: Mutex<Archive>,
+    is_forgetful: bool,
 }
 
 impl FakeForge {
@@ -75,6 +76,15 @@ impl FakeForge {
         Self {
             world,
             archive: Mutex::default(),
+            is_forgetful: false,
+        }
+    }
+
+    /// Makes a forge whose adapter never looks for a comment first; a story on it must end badly.
+    pub fn forgetful(world: Arc<World>) -> Self {
+        Self {
+            is_forgetful: true,
+            ..Self::new(world)
         }
     }
 
@@ -125,7 +135,7 @@ impl Forge for FakeForge {
                 .comments
                 .iter()
                 .position(|comment| comment.target == target && comment.body.contains(marker));
-            if let Some(found) = found.filter(|_| repeated) {
+            if let Some(found) = found.filter(|_| repeated && !self.is_forgetful) {
                 found
             } else {
                 let body = body.to_owned();

@@ -56,6 +56,10 @@ impl Ledger for RoughLedger {
         weather.after(leased)
     }
 
+    async fn end_leases(&self) -> Result<u32, Fault> {
+        self.calm.end_leases().await
+    }
+
     async fn renew(&self, settlement: &Settlement, until: Timestamp) -> Result<Renewal, Fault> {
         let weather = self.world.weather("renew").await;
         weather.before()?;

@@ -49,19 +49,33 @@ impl Rig {
             ..Story::plain()
         };
         let stage = Stage::set(1, &story).await.expect("the stage can be set");
+        let rig = Self::resume_with(stage, wire, tune).await;
+        rig.register().await;
+        rig
+    }
+
+    /// Starts another engine on what an earlier one left, and lets it recover.
+    pub async fn resume(stage: Stage, agent: FakeAgent) -> Self {
+        Self::resume_with(stage, |stage| stage.ports(agent), |_options| {}).await
+    }
+
+    async fn resume_with(
+        stage: Stage,
+        wire: impl FnOnce(&Stage) -> Ports,
+        tune: impl FnOnce(&mut Options),
+    ) -> Self {
         let mut options = Options::new("rig");
         tune(&mut options);
         let engine = Engine::new(wire(&stage), options);
+        engine.recover().await.expect("calm weather");
         let shutdown = CancellationToken::new();
         let task = tokio::spawn(engine.clone().run(shutdown.clone()));
-        let rig = Self {
+        Self {
             stage,
             engine,
             shutdown,
             task,
-        };
-        rig.register().await;
-        rig
+        }
     }
 
     async fn register(&self) {
@@ -176,6 +190,19 @@ impl Rig {
     pub async fn end(self) -> Stage {
         self.shutdown.cancel();
         self.task.await.expect("the engine ends well");
+        self.stage
+    }
+
+    /// Kills the engine; what it had under way is left as a dead process leaves it.
+    pub async fn die(self) -> Stage {
+        self.stage.world.set_dying(true);
+        self.task.abort();
+        // The task was aborted, so its end is no news.
+        let _aborted = self.task.await;
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+        self.stage.world.set_dying(false);
         self.stage
     }
 }

@@ -38,15 +38,16 @@ pub struct Story {
     pub climate: Climate,
     /// When Conductor dies.
     pub deaths: Deaths,
-    /// Whether the first Planner asks a human before it plans.
-    pub question: bool,
-    /// Whether the kill switch is turned on and off again on the way.
-    pub kill_switch: bool,
-    /// Whether an operator cancels the last run on the way.
-    pub cancel: bool,
+    /// What else happens on the way.
+    pub twists: &'static [Twist],
 }
 
 impl Story {
+    /// Tells whether something happens in it.
+    pub fn has(&self, twist: Twist) -> bool {
+        self.twists.contains(&twist)
+    }
+
     /// One run, calm weather, nobody dies.
     pub fn plain() -> Self {
         Self {
@@ -56,11 +57,22 @@ impl Story {
             processes: 1,
             climate: Climate::CALM,
             deaths: Deaths::None,
-            question: false,
-            kill_switch: false,
-            cancel: false,
+            twists: &[],
         }
     }
+}
+
+/// Something that happens in a story.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Twist {
+    /// The first Planner asks a human before it plans.
+    Question,
+    /// The kill switch is turned on and off again.
+    KillSwitch,
+    /// An operator cancels the last run.
+    Cancel,
+    /// The forge's adapter breaks its promise to look for a comment first; such a story must end badly.
+    ForgetfulForge,
 }
 
 /// How long a story may take in virtual time before it counts as stuck.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use conductor_domain::phase::PhaseName;
 use conductor_engine::Engine;
-use conductor_testkit::sim::{Deaths, Ending, Story, play};
+use conductor_testkit::sim::{Deaths, Ending, Story, Twist, play};
 use conductor_testkit::world::Climate;
 
 fn check(seed: u64, story: &Story) -> Ending {
@@ -79,6 +79,46 @@ deaths! {
     dying_after_any_tool_call_changes_nothing_in_the_end => "tool.after",
 }
 
+/// RUN-4: without the look for an earlier comment there are two; the simulation sees it.
+#[test]
+fn a_comment_that_is_not_looked_for_is_there_twice() {
+    let ending = |n| {
+        let deaths = Deaths::At {
+            point: "perform.after",
+            n,
+        };
+        play(
+            1,
+            &Story {
+                deaths,
+                twists: &[Twist::ForgetfulForge],
+                ..Story::plain()
+            },
+        )
+    };
+    let doubled = (1..40)
+        .filter_map(|n| ending(n).err())
+        .find(|wrong| wrong.contains("is there 2 times"));
+    assert!(doubled.is_some(), "nobody noticed");
+}
+
+/// The process really dies, at the place and the time it is told (stories kill the real server this way).
+#[test]
+#[allow(clippy::disallowed_methods, reason = "this test is about the process itself")]
+fn a_test_build_dies_where_it_is_told() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let status = |at: &str| {
+        std::process::Command::new(std::env::current_exe().expect("a test binary"))
+            .args(["--exact", "a_run_goes_from_issue_to_merged_pull_request"])
+            .env("CONDUCTOR_CRASH_AT", at)
+            .stdout(std::process::Stdio::null())
+            .status()
+            .expect("the binary starts")
+    };
+    assert_eq!(status("report.after:3").signal(), Some(9));
+    assert!(status("report.after:100000").success());
+}
+
 /// RUN-12, invariant 5: faults before and after the deed, every few calls.
 #[test]
 fn rough_weather_changes_nothing_in_the_end() {
@@ -87,7 +127,7 @@ fn rough_weather_changes_nothing_in_the_end() {
             seed,
             &Story {
                 climate: Climate::ROUGH,
-                question: seed % 2 == 0,
+                twists: if seed % 2 == 0 { &[Twist::Question] } else { &[] },
                 ..Story::plain()
             },
         );
@@ -104,7 +144,7 @@ fn many_runs_share_the_slots_and_all_end_well() {
             slots: 2,
             climate: Climate::ROUGH,
             deaths: Deaths::Anywhere { times: 2, apart: 800 },
-            question: true,
+            twists: &[Twist::Question],
             ..Story::plain()
         };
         check(seed, &story);
@@ -118,7 +158,7 @@ fn the_kill_switch_loses_nothing() {
         let story = Story {
             runs: 3,
             slots: 3,
-            kill_switch: true,
+            twists: &[Twist::KillSwitch],
             climate: if seed % 2 == 0 {
                 Climate::CALM
             } else {
@@ -139,7 +179,7 @@ fn cancelling_at_any_time_leaves_nothing_behind() {
         let story = Story {
             runs: 2,
             slots: 2,
-            cancel: true,
+            twists: &[Twist::Cancel],
             climate: if seed % 3 == 0 {
                 Climate::ROUGH
             } else {

@@ -3,7 +3,6 @@
 //! Time, tool calls and tokens are limited here and not by trusting the agent (RUN-13). An invocation that an earlier
 //! process began is never resumed (RUN-12a). This module does not know what an agent is, nor what its outcome leads to.
 
-use conductor_domain::effect::Effect;
 use conductor_domain::fault::Fault;
 use conductor_domain::input::Report;
 use conductor_domain::invocation::{
@@ -49,7 +48,7 @@ struct Witnessed {
 /// a fault that was reported, the agent starts anew from the same commit.
 pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocation) -> Result<Report, Fault> {
     if performance.job.interrupted {
-        return take_up_interrupted(performance, invocation).await;
+        return undo(performance, invocation, Outcome::Interrupted).await;
     }
     let begun = performance.now();
     performance.take_worktree().await?;
@@ -107,28 +106,8 @@ pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocatio
     Ok(Report::Invoked { report })
 }
 
-/// Says that an invocation was ended before it could say anything itself; its work is saved and undone.
-pub(super) async fn report_stopped(performance: &Performance<'_>) -> Result<Report, Fault> {
-    let Effect::Invoke { invocation } = &performance.job.request.effect else {
-        return Ok(Report::Stopped);
-    };
-    undo(performance, invocation, Outcome::Stopped).await
-}
-
-/// Ends what a dead process left, saves its work, resets, and reports (RUN-12a).
-async fn take_up_interrupted(
-    performance: &Performance<'_>,
-    invocation: &Invocation,
-) -> Result<Report, Fault> {
-    let outcome = if performance.stop.is_cancelled() {
-        Outcome::Stopped
-    } else {
-        Outcome::Interrupted
-    };
-    undo(performance, invocation, outcome).await
-}
-
-async fn undo(
+/// Ends what may be left of an invocation, saves its work, resets, and reports; nothing is resumed (RUN-12a).
+pub(super) async fn undo(
     performance: &Performance<'_>,
     invocation: &Invocation,
     outcome: Outcome,

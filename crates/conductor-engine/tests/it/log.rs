@@ -26,7 +26,7 @@ async fn played() -> Stage {
 }
 
 async fn audit_after(tampering: impl Fn(&mut Vec<Record>) + Send + Sync + 'static) -> AuditReport {
-    let stage = played().await;
+    let stage = Box::pin(played()).await;
     let tampered = TamperedLedger::new(stage.memory.clone(), move |stream, records| {
         if *stream == StreamId::Run(r1()) {
             tampering(records);

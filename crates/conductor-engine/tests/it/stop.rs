@@ -147,3 +147,71 @@ async fn a_lost_lease_ends_the_work_and_reports_nothing() {
     tokio::time::sleep(std::time::Duration::from_mins(30)).await;
     assert_eq!(rig.records(&run).await.len(), before);
 }
+
+/// SEC-6, RUN-12a: what a dead process left running is ended although the switch forbids to begin anything.
+#[tokio::test(start_paused = true)]
+async fn the_kill_switch_does_not_protect_what_a_dead_process_left() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let run = rig.start_run(1).await;
+    endless.begun.notified().await;
+    let stage = rig.die().await;
+    assert_eq!(
+        stage.executor.open_sandboxes().len(),
+        1,
+        "the agent outlived its conductor"
+    );
+    let rig = Rig::resume(stage, endless.agent()).await;
+    let by = rig.stage.specs[0].started_by.clone();
+    let turn = InstanceInput::TurnKillSwitch { by, on: true };
+    rig.engine.submit_to_instance(turn).await.expect("it was off");
+    rig.until(&run, |run| run.in_flight.values().all(|effect| !effect.stopping))
+        .await;
+    assert!(rig.stage.executor.open_sandboxes().is_empty());
+    assert_eq!(endless.times.load(Ordering::Relaxed), 1, "and nothing new began");
+}
+
+/// RUN-12a: a crash during an invocation is an interruption, not an agent's failure, and its work is saved.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_agent_starts_over_from_the_same_commit() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let run = rig.start_run(1).await;
+    endless.begun.notified().await;
+    let start = rig.run(&run).await.workspace.expect("prepared").head;
+    let stage = rig.die().await;
+    let dir = stage
+        .workspace
+        .disk()
+        .dirs
+        .keys()
+        .next()
+        .cloned()
+        .expect("a working directory");
+    stage
+        .workspace
+        .disk()
+        .dirs
+        .entry(dir.clone())
+        .or_default()
+        .insert("half.txt".into(), b"half".to_vec());
+    let rig = Rig::resume(stage, endless.agent()).await;
+    endless.begun.notified().await;
+    let again = rig.run(&run).await;
+    assert_eq!(
+        (again.counters.interruptions, again.counters.agent_failures),
+        (1, 0)
+    );
+    assert_eq!(again.workspace.expect("prepared").head, start);
+    let disk = rig.stage.workspace.disk();
+    assert!(
+        !disk.dirs[&dir].contains_key("half.txt"),
+        "it starts over from its commit"
+    );
+    let saved: Vec<bool> = disk
+        .saved
+        .values()
+        .map(|tree| tree.contains_key("half.txt"))
+        .collect();
+    assert_eq!(saved, [true], "what it left is not lost");
+}

@@ -3,17 +3,20 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use conductor_domain::event::Event;
 use conductor_domain::hold::{Hold, HoldKind};
-use conductor_domain::id::RunId;
+use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::invocation::Purpose;
 use conductor_domain::phase::Phase;
 use conductor_domain::plan::PlanDraft;
 use conductor_domain::time::Millis;
+use conductor_engine::audit::{self, Problem};
 use conductor_engine::redact::KnownForms;
 use conductor_engine::{chain, record};
+use conductor_port::Fault;
 use conductor_port::agent::{AgentEnd, Task, ToolAnswer, ToolRequest, Tools};
-use conductor_port::blobs::{Blobs as _, ToolCall, ToolLog as _};
+use conductor_port::blobs::{Blobs as _, ToolCall, ToolLog};
 use conductor_port::clock::Clock as _;
 use conductor_port::ledger::Record;
 use conductor_port::views::Views as _;
@@ -143,6 +146,16 @@ async fn the_tool_log_is_chained_and_anchored() {
         panic!("the invocation ended");
     };
     assert_eq!((tools.calls, tools.head.as_str()), (3, before.as_str()));
+    let memory = rig.stage.memory.as_ref();
+    assert_eq!(audit::verify_tool_logs(memory, memory, memory).await, Ok(vec![]));
+    let cut = CutLog(rig.stage.memory.clone());
+    let named = Problem::ToolLogChanged {
+        invocation: log[0].invocation.clone(),
+    };
+    let problems = audit::verify_tool_logs(memory, memory, &cut)
+        .await
+        .expect("readable");
+    assert!(problems.contains(&named), "{problems:?}");
     let papers = papers.expect("an invocation has papers");
     let read = async |digest| -> serde_json::Value {
         let bytes = rig.stage.memory.get(digest).await.expect("calm").expect("kept");
@@ -153,6 +166,23 @@ async fn the_tool_log_is_chained_and_anchored() {
         read(&papers.receipt.digest).await,
     );
     check_papers(&envelope, &receipt);
+}
+
+/// A log whose last call somebody removed.
+#[derive(Debug)]
+struct CutLog<L>(Arc<L>);
+
+#[async_trait]
+impl<L: ToolLog> ToolLog for CutLog<L> {
+    async fn append(&self, _calls: &[ToolCall]) -> Result<(), Fault> {
+        Err(Fault::permanent("for reading only"))
+    }
+
+    async fn read(&self, invocation: &EffectId) -> Result<Vec<ToolCall>, Fault> {
+        let mut calls = self.0.read(invocation).await?;
+        calls.pop();
+        Ok(calls)
+    }
 }
 
 /// INV-1, INV-1a, INV-2, INV-5.
@@ -313,7 +343,7 @@ async fn an_agent_that_uses_up_its_tokens_has_failed() {
 /// TOOL-4b, BEY-4: a question ends the invocation within ten seconds, even if the agent does not.
 #[tokio::test(start_paused = true)]
 async fn a_question_ends_an_agent_that_goes_on() {
-    fn play(_task: Task, tools: &dyn Tools) -> BoxFuture<'_, Result<AgentEnd, conductor_port::Fault>> {
+    fn play(_task: Task, tools: &dyn Tools) -> BoxFuture<'_, Result<AgentEnd, Fault>> {
         Box::pin(async move {
             let answer = tools
                 .call(ToolRequest::AskHuman {

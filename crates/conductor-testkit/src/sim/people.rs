@@ -19,7 +19,7 @@ use conductor_port::blobs::Blobs as _;
 use conductor_port::inbox::{Inbox as _, Submission, SubmitError};
 use conductor_port::views::{RunFilter, Views as _};
 
-use super::Stage;
+use super::{Stage, Twist};
 use crate::world::Climate;
 
 /// What people look at again and again.
@@ -124,7 +124,7 @@ async fn act_on(stage: &Stage, door: &Engine, run: &Run) {
         return;
     };
     let glances = stage.remember(|memories| memories.glances);
-    if stage.story.cancel && Some(run.id()) == stage.specs.last().map(|spec| &spec.run) {
+    if stage.story.has(Twist::Cancel) && Some(run.id()) == stage.specs.last().map(|spec| &spec.run) {
         cancel_once(stage, door, run, &by, glances).await;
     }
     if let Some(Hold::Question { id, .. }) = run.holds.get(HoldKind::Question) {
@@ -241,7 +241,7 @@ async fn turn_the_switch(stage: &Stage, door: &Engine) {
     let Some(by) = stage.specs.first().map(|spec| spec.started_by.clone()) else {
         return;
     };
-    if !stage.story.kill_switch {
+    if !stage.story.has(Twist::KillSwitch) {
         return;
     }
     // A person who got no answer looks at the switch and turns it again.

@@ -19,7 +19,7 @@ use conductor_store::Memory;
 
 use super::death::Reaper;
 use super::people::Memories;
-use super::{Story, script};
+use super::{Story, Twist, script};
 use crate::agent::FakeAgent;
 use crate::clock::VirtualClock;
 use crate::executor::FakeExecutor;
@@ -58,7 +58,12 @@ impl Stage {
     pub async fn set(seed: u64, story: &Story) -> Result<Self, String> {
         let world = Arc::new(World::new(seed, story.climate));
         let memory = Arc::new(Memory::new());
-        let forge = Arc::new(FakeForge::new(world.clone()));
+        let forge = if story.has(Twist::ForgetfulForge) {
+            FakeForge::forgetful
+        } else {
+            FakeForge::new
+        };
+        let forge = Arc::new(forge(world.clone()));
         let workspace = Arc::new(FakeWorkspace::new(world.clone(), forge.clone()));
         let executor = Arc::new(FakeExecutor::new(
             world.clone(),
@@ -127,7 +132,7 @@ impl Stage {
 
     /// The agents of the story.
     pub fn agents(&self) -> FakeAgent {
-        script::agent(self.world.clone(), self.story.question)
+        script::agent(self.world.clone(), self.story.has(Twist::Question))
     }
 }
 
