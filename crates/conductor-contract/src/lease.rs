@@ -56,6 +56,20 @@ pub(crate) async fn of_many_workers_one_gets_the_effect(subject: &Subject) {
     );
 }
 
+pub(crate) async fn an_owner_ends_the_leases_of_the_dead(subject: &Subject) {
+    let id = asked(subject, "r-1", EffectKind::Invoke).await;
+    let token = leased(subject, wish(&id, 10, 1000)).await;
+    assert_eq!(dispatchable(subject, 11).await, []);
+    assert_eq!(subject.ledger.end_leases().await, Ok(1));
+    assert_eq!(
+        subject.ledger.lease(wish(&id, 11, 20)).await,
+        Ok(Leased::Granted {
+            token: token.token + 1,
+            attempt: 2
+        })
+    );
+}
+
 pub(crate) async fn a_lease_that_has_not_ended_is_nobody_elses(subject: &Subject) {
     let id = asked(subject, "r-1", EffectKind::Invoke).await;
     leased(subject, wish(&id, 10, 20)).await;

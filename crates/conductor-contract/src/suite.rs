@@ -72,6 +72,7 @@ suites! { $
         of_two_workers_one_gets_the_effect
         of_many_workers_one_gets_the_effect
         a_lease_that_has_not_ended_is_nobody_elses
+        an_owner_ends_the_leases_of_the_dead
         an_ended_lease_is_taken_over_with_a_greater_token
         tokens_grow_over_retries
         a_stale_token_settles_nothing

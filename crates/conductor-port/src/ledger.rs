@@ -130,9 +130,8 @@ pub enum EffectChange {
         /// When.
         not_before: Timestamp,
     },
-    /// It is told to stop: a leased one sees it at its next renewal; a pending one becomes dispatchable at once, also
-    /// of a held run, and is leased only to be reported as stopped without having begun, so that each effect that was
-    /// asked for is heard of again.
+    /// It is told to stop: a leased one sees it at its next renewal; a pending one is done at once, because nothing
+    /// was begun, and the engine reports it as stopped.
     Stop {
         /// Which.
         id: EffectId,
@@ -325,9 +324,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Reads records of a stream after `after`, in order, at most `limit`.
     async fn read(&self, stream: &StreamId, after: u64, limit: u32) -> Result<Vec<Record>, Fault>;
 
-    /// Lists effects that could be dispatched at `now`: pending and due with their run not held (holds concern work
-    /// effects only), or pending and told to stop, or leased with a lease that ended before `now`; by priority, then
-    /// age; at most `limit`.
+    /// Lists effects that could be dispatched at `now`: pending, due, not stopped and their run not held (holds
+    /// concern work effects only), or leased with a lease that ended before `now`; by priority, then age; at most
+    /// `limit`.
     async fn dispatchable(&self, now: Timestamp, limit: u32) -> Result<Vec<EffectRow>, Fault>;
 
     /// Leases one effect, with its slot, in one transaction.
@@ -335,6 +334,10 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Extends a lease. If repeated: extends it again.
     async fn renew(&self, settlement: &Settlement, until: Timestamp) -> Result<Renewal, Fault>;
+
+    /// Ends every lease. Called at its start by a process that owns the ledger alone, so that nobody waits for leases
+    /// of the dead. If repeated: nothing is held.
+    async fn end_leases(&self) -> Result<u32, Fault>;
 
     /// Lists runs whose deadline is at or before `now`, at most `limit`.
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<RunId>, Fault>;

@@ -382,6 +382,10 @@ impl Ledger for Fake {
         not_asked()
     }
 
+    async fn end_leases(&self) -> Result<u32, Fault> {
+        not_asked()
+    }
+
     async fn renew(&self, _: &Settlement, _: Timestamp) -> Result<Renewal, Fault> {
         not_asked()
     }

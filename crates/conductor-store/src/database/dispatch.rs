@@ -125,6 +125,24 @@ impl Write for Renew {
     }
 }
 
+/// Ends every lease.
+pub(super) struct EndLeases;
+
+#[async_trait]
+impl Write for EndLeases {
+    type Done = u32;
+    type Refused = Fault;
+
+    fn attempted(&self) -> String {
+        "end the leases of the dead".to_owned()
+    }
+
+    async fn apply(&self, conn: &mut Conn) -> Result<u32, Failed<Fault>> {
+        let ended = conn.execute(sql::END_LEASES, &[]).await?;
+        Ok(u32::try_from(ended).unwrap_or(u32::MAX))
+    }
+}
+
 /// Replaces all projections.
 pub(super) struct ReplaceProjections(pub(super) Vec<Projection>);
 

@@ -13,7 +13,7 @@ use conductor_port::ledger::{
 
 use super::append::Append;
 use super::conn::Arg::{Int, Text};
-use super::dispatch::{Lease, Renew, ReplaceProjections};
+use super::dispatch::{EndLeases, Lease, Renew, ReplaceProjections};
 use super::rows::{self, number};
 use super::{Database, fault::fault, sql};
 use crate::shape;
@@ -74,6 +74,10 @@ impl Ledger for Database {
                 until,
             })
             .await
+    }
+
+    async fn end_leases(&self) -> Result<u32, Fault> {
+        self.writer.write(EndLeases).await
     }
 
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<RunId>, Fault> {

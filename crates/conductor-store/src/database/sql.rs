@@ -109,6 +109,8 @@ pub(super) const LEASE: &str = "UPDATE effects SET status = 'leased', attempts =
 pub(super) const RENEW: &str = "UPDATE effects SET lease_until = $3 \
     WHERE id = $1 AND status = 'leased' AND attempts = $2 RETURNING stop";
 
+pub(super) const END_LEASES: &str = "UPDATE effects SET lease_until = 0 WHERE status = 'leased'";
+
 pub(super) const EFFECTS_OF_RUN: &str = concat!(
     "SELECT ",
     effect_columns!(),

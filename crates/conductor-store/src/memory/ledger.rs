@@ -83,6 +83,20 @@ impl Ledger for Memory {
         }
     }
 
+    async fn end_leases(&self) -> Result<u32, Fault> {
+        let mut ended = 0;
+        for kept in self
+            .state()
+            .effects
+            .values_mut()
+            .filter(|kept| kept.status == Status::Leased)
+        {
+            kept.lease_until = Some(Timestamp(i64::MIN));
+            ended += 1;
+        }
+        Ok(ended)
+    }
+
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<RunId>, Fault> {
         let state = self.state();
         let deadlines = state
