@@ -48,9 +48,13 @@ impl Records {
         self.database.clone()
     }
 
-    /// Checks every stream (SEC-8).
+    /// Checks every stream (SEC-8), and every tool log against the stream that anchors it (TOOL-4).
     pub(crate) async fn verify(&self) -> Result<AuditView, Fault> {
-        let report = audit::verify(self.database.as_ref(), self.database.as_ref()).await?;
+        let database = self.database.as_ref();
+        let mut report = audit::verify(database, database).await?;
+        report
+            .problems
+            .extend(audit::verify_tool_logs(database, database, database).await?);
         Ok(AuditView {
             holds: report.is_sound(),
             streams: report.streams,
@@ -91,6 +95,9 @@ fn finding(problem: &audit::Problem) -> FindingView {
         Problem::Reordered { stream, seq, .. } => ("reordered", stream.clone(), Some(*seq)),
         Problem::Truncated { stream, last, .. } => ("truncated", stream.clone(), Some(*last)),
         Problem::RunRemoved { run } => ("run_removed", StreamId::Run(run.clone()).as_key(), None),
+        Problem::ToolLogChanged { invocation } => {
+            ("tool_log_changed", StreamId::Run(invocation.run()).as_key(), None)
+        }
         Problem::Rewritten { stream, seq } => ("rewritten", stream.clone(), Some(*seq)),
     };
     FindingView {
@@ -226,6 +233,7 @@ pub(crate) async fn engine(data_dir: &DataDir, records: &Records, parts: Parts) 
     // One process at a time uses a data directory, so its name stays the same over restarts: what an earlier process
     // left behind is then known as ours.
     let mut options = Options::new("local");
+    options.owns_ledger = true;
     options.lease = parts.lease;
     options.redactor = Arc::new(conductor_engine::redact::KnownForms::with_secrets(parts.secrets));
     Ok(Machine {
