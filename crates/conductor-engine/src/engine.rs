@@ -28,10 +28,14 @@ use crate::{anchor, crash, dispatch, intake, recover, timer};
 pub struct Options {
     /// Names this process in leases.
     pub worker: String,
+    /// Whether other processes may work on the same ledger.
+    pub ledger: LedgerUse,
     /// How many effects are performed at once.
     pub concurrency: usize,
     /// How long a lease holds without being renewed; an effect of a dead process waits this long.
     pub lease: Millis,
+    /// Whether no other process can use the ledger; then nobody waits for leases of the dead at the start.
+    pub owns_ledger: bool,
     /// How often the dispatcher and the timer look without being woken.
     pub tick: Millis,
     /// After so many events the chains are anchored (OWN-5a).
@@ -49,8 +53,10 @@ impl Options {
     pub fn new(worker: impl Into<String>) -> Self {
         Self {
             worker: worker.into(),
+            ledger: LedgerUse::Shared,
             concurrency: 16,
             lease: Millis::seconds(30),
+            owns_ledger: false,
             tick: Millis(500),
             anchor_every_events: 1000,
             anchor_every: Millis::seconds(60),
@@ -58,6 +64,15 @@ impl Options {
             redactor: Arc::new(KnownForms::default()),
         }
     }
+}
+
+/// Who else works on the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerUse {
+    /// Other processes may: what a dead one held is taken up when its lease ends.
+    Shared,
+    /// Nobody, as long as this process lives: every lease that is there at its start is one of the dead.
+    Alone,
 }
 
 /// Something that was committed.

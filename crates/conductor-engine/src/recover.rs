@@ -1,7 +1,8 @@
 //! Puts right at start what an earlier process left half done.
 //!
 //! Everything here compares what is with what should be, so that it can itself be interrupted and repeated. Effects
-//! that were under way are not touched: their leases end, and whoever leases them next finds them interrupted. This
+//! that were under way are not touched but for their leases, which end at once where this process owns the ledger alone;
+//! whoever leases them next finds them interrupted. This
 //! module does not know how an interrupted effect is taken up.
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use conductor_domain::id::EffectId;
 use conductor_port::lease::{ResourceKind, ResourceLease};
 use tracing::Instrument as _;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, LedgerUse};
 use crate::intake::Which;
 use crate::perform::process_group_name;
 use crate::{intake, report, telemetry};
@@ -19,6 +20,8 @@ use crate::{intake, report, telemetry};
 /// What was put right.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
+    /// Leases of dead processes that were ended before their time.
+    pub leases: u32,
     /// Runs that had not heard of the kill switch.
     pub switched: u32,
     /// Effects that had been told to stop before anyone began them.
@@ -30,6 +33,9 @@ pub struct Recovered {
 /// Puts right what an earlier process left half done.
 pub(crate) async fn recover(engine: &Engine) -> Result<Recovered, Fault> {
     let recovered = async {
+        if engine.options.owns_ledger {
+            engine.ports.ledger.end_leases().await?;
+        }
         let switched = intake::reconcile_kill_switch(engine).await?;
         let mut stopped = 0;
         // A run that has ended still waits for what it told to stop, before it cleans up.
@@ -44,6 +50,7 @@ pub(crate) async fn recover(engine: &Engine) -> Result<Recovered, Fault> {
         }
         let reaped = reap_leftovers(engine).await?;
         Ok::<_, Fault>(Recovered {
+            leases,
             switched,
             stopped,
             reaped,
