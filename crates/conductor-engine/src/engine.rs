@@ -28,8 +28,6 @@ use crate::{anchor, crash, dispatch, intake, recover, timer};
 pub struct Options {
     /// Names this process in leases.
     pub worker: String,
-    /// Whether other processes may work on the same ledger.
-    pub ledger: LedgerUse,
     /// How many effects are performed at once.
     pub concurrency: usize,
     /// How long a lease holds without being renewed; an effect of a dead process waits this long.
@@ -53,7 +51,6 @@ impl Options {
     pub fn new(worker: impl Into<String>) -> Self {
         Self {
             worker: worker.into(),
-            ledger: LedgerUse::Shared,
             concurrency: 16,
             lease: Millis::seconds(30),
             owns_ledger: false,
@@ -64,15 +61,6 @@ impl Options {
             redactor: Arc::new(KnownForms::default()),
         }
     }
-}
-
-/// Who else works on the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LedgerUse {
-    /// Other processes may: what a dead one held is taken up when its lease ends.
-    Shared,
-    /// Nobody, as long as this process lives: every lease that is there at its start is one of the dead.
-    Alone,
 }
 
 /// Something that was committed.

@@ -29,6 +29,6 @@ pub mod rebuild;
 
 #[cfg(feature = "crash-points")]
 pub use crash::{Fate, on_this_thread};
-pub use engine::{Committed, Engine, LedgerUse, Live, Options};
+pub use engine::{Committed, Engine, Live, Options};
 pub use ports::{Executors, Ports};
 pub use recover::Recovered;

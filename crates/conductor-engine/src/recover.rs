@@ -1,9 +1,8 @@
 //! Puts right at start what an earlier process left half done.
 //!
-//! Everything here compares what is with what should be, so that it can itself be interrupted and repeated. Effects
-//! that were under way are not touched but for their leases, which end at once where this process owns the ledger alone;
-//! whoever leases them next finds them interrupted. This
-//! module does not know how an interrupted effect is taken up.
+//! Everything here compares what is with what should be, so that it can itself be interrupted and repeated. Of
+//! effects that were under way only the leases are ended, and only where this process owns the ledger alone; whoever
+//! leases them next finds them interrupted. This module does not know how an interrupted effect is taken up.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use conductor_domain::id::EffectId;
 use conductor_port::lease::{ResourceKind, ResourceLease};
 use tracing::Instrument as _;
 
-use crate::engine::{Engine, LedgerUse};
+use crate::engine::Engine;
 use crate::intake::Which;
 use crate::perform::process_group_name;
 use crate::{intake, report, telemetry};
@@ -33,9 +32,11 @@ pub struct Recovered {
 /// Puts right what an earlier process left half done.
 pub(crate) async fn recover(engine: &Engine) -> Result<Recovered, Fault> {
     let recovered = async {
-        if engine.options.owns_ledger {
-            engine.ports.ledger.end_leases().await?;
-        }
+        let leases = if engine.options.owns_ledger {
+            engine.ports.ledger.end_leases().await?
+        } else {
+            0
+        };
         let switched = intake::reconcile_kill_switch(engine).await?;
         let mut stopped = 0;
         // A run that has ended still waits for what it told to stop, before it cleans up.

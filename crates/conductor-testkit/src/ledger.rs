@@ -142,6 +142,10 @@ impl<L: Ledger + Views> Ledger for TamperedLedger<L> {
         Err(read_only())
     }
 
+    async fn end_leases(&self) -> Result<u32, Fault> {
+        Err(read_only())
+    }
+
     async fn due(&self, _now: Timestamp, _limit: u32) -> Result<Vec<RunId>, Fault> {
         Err(read_only())
     }

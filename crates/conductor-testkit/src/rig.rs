@@ -64,7 +64,11 @@ impl Rig {
         wire: impl FnOnce(&Stage) -> Ports,
         tune: impl FnOnce(&mut Options),
     ) -> Self {
-        let mut options = Options::new("rig");
+        // A rig is the only process on its ledger.
+        let mut options = Options {
+            owns_ledger: true,
+            ..Options::new("rig")
+        };
         tune(&mut options);
         let engine = Engine::new(wire(&stage), options);
         engine.recover().await.expect("calm weather");

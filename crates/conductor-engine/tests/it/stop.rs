@@ -195,8 +195,14 @@ async fn an_interrupted_agent_starts_over_from_the_same_commit() {
         .entry(dir.clone())
         .or_default()
         .insert("half.txt".into(), b"half".to_vec());
+    let died = stage.clock.now();
     let rig = Rig::resume(stage, endless.agent()).await;
     endless.begun.notified().await;
+    let took = rig.stage.clock.now().since(died);
+    assert!(
+        took <= Millis::seconds(1),
+        "whoever owns the ledger does not wait for the dead: {took:?}"
+    );
     let again = rig.run(&run).await;
     assert_eq!(
         (again.counters.interruptions, again.counters.agent_failures),

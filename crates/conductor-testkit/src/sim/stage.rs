@@ -109,6 +109,7 @@ impl Stage {
     pub fn engine(&self, n: usize) -> Arc<Engine> {
         let options = Options {
             concurrency: self.story.concurrency,
+            owns_ledger: self.story.has(Twist::OwnsLedger),
             ..Options::new(format!("process-{n}"))
         };
         Engine::new(self.ports(self.agents()), options)
