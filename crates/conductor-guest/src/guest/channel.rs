@@ -4,7 +4,7 @@
 //! asked for is not sent, and a command's output only as far as it was granted.
 //! This module does not know what the frames say.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use conductor_guest::frame::{Frame, RequestId};
@@ -33,8 +33,8 @@ struct Shared {
     writing: Mutex<Vec<u8>>,
 }
 
-/// Moves standard input and output away and leaves `/dev/null` in their place. Every descriptor but 0, 1 and 2 is
-/// closed on exec, also what whoever started this program forgot.
+/// Moves standard input and output away and leaves `/dev/null` in their place; they are closed on exec. What whoever
+/// started this program left open is closed.
 pub(crate) fn take() -> Result<Channel, String> {
     let attempt = |attempted: &'static str| move |errno: Errno| format!("{attempted}: {errno}");
     let input = moved(rustix::stdio::stdin()).map_err(attempt("moving standard input"))?;
@@ -43,7 +43,8 @@ pub(crate) fn take() -> Result<Channel, String> {
         .map_err(attempt("opening /dev/null"))?;
     rustix::stdio::dup2_stdin(&null).map_err(attempt("replacing standard input"))?;
     rustix::stdio::dup2_stdout(&null).map_err(attempt("replacing standard output"))?;
-    close_on_exec().map_err(|error| format!("closing descriptors on exec: {error}"))?;
+    drop(null);
+    close_others([&input, &output]).map_err(|error| format!("closing descriptors: {error}"))?;
     let shared = Shared {
         descriptor: output,
         writing: Mutex::new(Vec::new()),
@@ -58,10 +59,22 @@ fn moved(descriptor: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     rustix::io::fcntl_dupfd_cloexec(descriptor, 3)
 }
 
+/// Closes every descriptor but these two and 0, 1 and 2.
+fn close_others(kept: [&OwnedFd; 2]) -> std::io::Result<()> {
+    let mut kept = kept.map(|descriptor| descriptor.as_raw_fd().cast_unsigned());
+    kept.sort_unstable();
+    close_range(3, kept[0].saturating_sub(1))?;
+    close_range(kept[0] + 1, kept[1].saturating_sub(1))?;
+    close_range(kept[1] + 1, u32::MAX)
+}
+
 #[allow(unsafe_code, reason = "rustix offers no close_range")]
-fn close_on_exec() -> std::io::Result<()> {
-    // SAFETY: marks descriptors close-on-exec and closes none.
-    let result = unsafe { libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed()) };
+fn close_range(first: u32, last: u32) -> std::io::Result<()> {
+    if first > last {
+        return Ok(());
+    }
+    // SAFETY: called before anything but the channel is opened; nobody here owns what is closed.
+    let result = unsafe { libc::close_range(first, last, 0) };
     if result == 0 {
         Ok(())
     } else {

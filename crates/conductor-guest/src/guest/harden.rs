@@ -18,11 +18,24 @@ pub(crate) fn harden(settings: &Settings) -> Result<(), String> {
     if settings.has(Protection::NoNewPrivileges) {
         rustix::thread::set_no_new_privs(true).map_err(attempt("giving up new privileges"))?;
     }
+    hear_signals();
     adopt_orphans().map_err(attempt("adopting orphans"))?;
     if settings.has(Protection::Filter) && !settings.is_filtered {
         install(&seccomp::bpf()).map_err(|error| format!("installing the system call list: {error}"))?;
     }
     Ok(())
+}
+
+/// Undoes what whoever started this program ignores: commands would inherit it, and children whose death is ignored
+/// cannot be buried. The standard library keeps SIGPIPE, SIGSEGV and SIGBUS for itself and gives them back to commands.
+#[allow(unsafe_code, reason = "std does not set signal dispositions")]
+fn hear_signals() {
+    for signal in 1..32 {
+        if !matches!(signal, libc::SIGPIPE | libc::SIGSEGV | libc::SIGBUS) {
+            // SAFETY: no handler is installed; the default action is. It fails for SIGKILL and SIGSTOP, which is right.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
 }
 
 /// Makes this process the parent of what its descendants leave behind. PID 1 is that already.

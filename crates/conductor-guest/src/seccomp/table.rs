@@ -1,8 +1,8 @@
 //! Lists the system calls that are refused, each with when and how.
 //!
-//! How: `EPERM` where a program expects to be told no, `ENOSYS` where it has an older way to do the same or where an
-//! unprivileged caller would hear `EPERM` from the kernel anyway (so that a test can tell who refused), `EACCES` for
-//! sockets, as `socket(2)` says. All rules of one call share their answer, because libseccomp wants it so.
+//! How: `EPERM` where a program expects to be told no, `ENOSYS` where it has an older way to do the same, `EACCES` for
+//! sockets, as `socket(2)` says, and where the kernel's own answer could be either of the two, so that a test can tell
+//! who refused. All rules of one call share their answer, because libseccomp wants it so.
 //! When: compared are the low 32 bits only, as the kernel does with `int` arguments; comparing all 64 let callers pass
 //! with a forbidden value and garbage above it. This module does not know how a rule is compiled.
 
@@ -208,17 +208,17 @@ const EVERYWHERE: &[Rule] = rules![
     socketpair = libc::SYS_socketpair => EACCES when [Test::IsNot(0, UNIX)];
 
     // What needs a capability that nobody in a sandbox has, once more.
-    init_module = libc::SYS_init_module => ENOSYS;
-    finit_module = libc::SYS_finit_module => ENOSYS;
-    delete_module = libc::SYS_delete_module => ENOSYS;
+    init_module = libc::SYS_init_module => EACCES;
+    finit_module = libc::SYS_finit_module => EACCES;
+    delete_module = libc::SYS_delete_module => EACCES;
     kexec_load = libc::SYS_kexec_load => EACCES;
-    reboot = libc::SYS_reboot => ENOSYS;
-    swapon = libc::SYS_swapon => ENOSYS;
-    swapoff = libc::SYS_swapoff => ENOSYS;
+    reboot = libc::SYS_reboot => EACCES;
+    swapon = libc::SYS_swapon => EACCES;
+    swapoff = libc::SYS_swapoff => EACCES;
     acct = libc::SYS_acct => EACCES;
     quotactl = libc::SYS_quotactl => EACCES;
-    settimeofday = libc::SYS_settimeofday => ENOSYS;
-    clock_settime = libc::SYS_clock_settime => ENOSYS;
+    settimeofday = libc::SYS_settimeofday => EACCES;
+    clock_settime = libc::SYS_clock_settime => EACCES;
 ];
 
 #[cfg(target_arch = "x86_64")]
