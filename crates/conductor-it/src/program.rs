@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 /// How long anything may take before a story is hopeless; the machine may be very busy.
-pub const HOPELESS: Duration = Duration::from_secs(120);
+pub const HOPELESS: Duration = Duration::from_mins(2);
 
 /// The program and where it keeps everything.
 #[derive(Debug)]

@@ -155,6 +155,26 @@ impl Stage {
         Ok(())
     }
 
+    /// Adds one more repository with its own issue, and registers it; returns its name and the issue's number.
+    pub async fn add_repo(&self, play: &Play, name: &str) -> Result<(String, u64)> {
+        let repo = format!("acme/{name}");
+        self.forge
+            .import_repository("acme", name, &play.repo)
+            .await
+            .context("importing a repository")?;
+        self.forge
+            .grant(&repo, "dana", Role::Write)
+            .context("letting the person in")?;
+        let issue = self
+            .person
+            .open_issue(&repo, "Greet people", "Please.")
+            .context("opening an issue")?;
+        self.program
+            .say(&["repo", "add", &repo, "--project", "acme", "--test", &play.test])?
+            .done()?;
+        Ok((repo, issue))
+    }
+
     /// Opens an issue and starts a run from it.
     pub fn start_run(&self, title: &str) -> Result<String> {
         let issue = self

@@ -43,7 +43,7 @@ fn wait_for_process(words: &str, there: bool) -> Result<()> {
     let begun = Instant::now();
     while is_running(words)? != there {
         ensure!(
-            begun.elapsed() < Duration::from_secs(60),
+            begun.elapsed() < Duration::from_mins(1),
             "`{words}` is {}there",
             if there { "not " } else { "still " }
         );
