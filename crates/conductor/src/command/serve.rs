@@ -88,6 +88,10 @@ fn announce(session: &Session, server: &Server) -> Result<(), Failure> {
     let file = server.file();
     let recovered = server.recovered();
     for (count, what) in [
+        (
+            recovered.leases,
+            "effects of a server that died are taken up again",
+        ),
         (recovered.switched, "runs were told of the kill switch"),
         (recovered.stopped, "effects that were told to stop are settled"),
         (recovered.reaped, "left-over processes were ended"),
