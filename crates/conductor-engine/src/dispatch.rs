@@ -57,7 +57,8 @@ impl Job {
 pub(crate) async fn run(engine: &Arc<Engine>, shutdown: &CancellationToken) {
     let mut tasks = JoinSet::new();
     loop {
-        if let Err(fault) = fill(engine, &mut tasks).await {
+        let span = tracing::debug_span!(telemetry::DISPATCH);
+        if let Err(fault) = fill(engine, &mut tasks).instrument(span).await {
             tracing::warn!(%fault, "could not look for effects; trying again");
         }
         tokio::select! {
