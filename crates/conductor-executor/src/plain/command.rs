@@ -287,3 +287,17 @@ fn now() -> Instant {
 fn since(begun: Instant) -> Millis {
     Millis(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// EXEC-7: whoever prints faster than we read, after the command has ended, keeps nobody waiting.
+    #[test]
+    fn a_pipe_that_never_runs_dry_is_left_after_one_pipes_worth() {
+        let mut kept = Kept::new(2 * PIPE);
+        let endless = std::fs::File::open("/dev/zero").unwrap();
+        drain(&endless.into(), &mut kept).unwrap();
+        assert_eq!(kept.finish(), (vec![0; PIPE], false));
+    }
+}

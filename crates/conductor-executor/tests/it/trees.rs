@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use crate::kit::{Bench, PASSED, PLENTY, SHORT, bash, script, text};
 
 /// Ways to start something that does not want to end; each reports its number through `pids` first.
-const STUBBORN: [&str; 7] = [
+const STUBBORN: [&str; 8] = [
     "trap '' TERM HUP INT; echo $BASHPID > pids; while :; do read -r -t 1000 x <> pids2; done",
     "bash -c 'trap \"\" TERM HUP INT; echo $$ > pids; while :; do sleep 1000; done' & wait",
     "setsid bash -c 'echo $$ > pids; exec sleep 1000' & wait",
@@ -14,6 +14,7 @@ const STUBBORN: [&str; 7] = [
     "env -i bash -c 'echo $$ > pids; exec sleep 1000' & wait",
     "(setsid bash -c 'echo $$ > pids; exec sleep 1000' &) ; sleep 1000",
     "env -i setsid bash -c 'echo $$ > pids; exec sleep 1000' & wait",
+    "(env -i bash -c 'echo $$ > pids; exec sleep 1000' &) ; sleep 1000",
 ];
 
 /// EXEC-7: a time-out kills the whole tree.
@@ -74,6 +75,7 @@ async fn what_outlives_its_command_is_not_waited_for_and_ends_with_the_sandbox()
         assert!(process.is_alive(), "{daemon}");
         sandbox.close().await.unwrap();
         assert!(!process.is_alive(), "{daemon}");
+        assert_eq!(bench.homes().len(), 0, "{daemon}");
     }
 }
 
