@@ -10,6 +10,8 @@ mod decide;
 mod act;
 mod replay;
 
+pub(crate) use watch::is_for_a_person;
+
 use conductor_domain::id::RunId;
 
 use crate::exit::{Exit, Failure};

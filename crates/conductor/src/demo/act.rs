@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use conductor_domain::id::RunId;
-use conductor_web::api::{AcceptedView, ActionRequest, RunDetail, StateChange};
+use conductor_web::api::{AcceptedView, ActionRequest, RunDetail};
 use futures_util::StreamExt as _;
 
 use crate::client::Message;
+use crate::command::run::is_for_a_person;
 use crate::demo::stage::Stage;
 use crate::exit::{Exit, Failure};
 use crate::out::Out;
@@ -77,10 +78,6 @@ async fn follow(stage: &Stage, person: &Person, run: &RunId, progress: &mut Prog
             }
         }
     }
-}
-
-fn is_for_a_person(now: &StateChange) -> bool {
-    !now.run.ended && (now.run.needs_human || (now.run.phase == "awaiting_merge" && !now.run.held))
 }
 
 async fn respond(stage: &Stage, person: &Person, run: &RunId) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use conductor_domain::id::RunId;
+use conductor_domain::phase::PhaseName;
 use conductor_web::api::StateChange;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -89,7 +90,7 @@ async fn follow(
                 Message::State(state) => {
                     progress.state(&state);
                     let has_ended = state.run.ended && state.cleaned_up;
-                    if has_ended || (until == Until::Human && !state.run.ended && state.run.needs_human) {
+                    if has_ended || (until == Until::Human && is_for_a_person(&state)) {
                         return Ok(*state);
                     }
                 }
@@ -110,4 +111,10 @@ async fn follow(
 /// Looks for the server anew each time: one that was restarted has another token, and perhaps another address.
 async fn connect(session: &Session, run: &RunId, seen: u64) -> Result<BoxStream<'static, Message>, Failure> {
     session.client().await?.follow(run.as_str(), seen).await
+}
+
+/// Tells whether nothing more happens before a person acts, here or at the forge.
+pub(crate) fn is_for_a_person(now: &StateChange) -> bool {
+    let waits_for_merge = now.run.phase == PhaseName::AwaitingMerge.as_str() && !now.run.held;
+    !now.run.ended && (now.run.needs_human || waits_for_merge)
 }
