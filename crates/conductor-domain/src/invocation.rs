@@ -20,7 +20,7 @@ pub struct Invocation {
     pub role: Role,
     /// To what end.
     pub purpose: Purpose,
-    /// How often this purpose was attempted before in this cycle, plus one.
+    /// How often an agent has had its chance at this purpose in the run, plus one.
     pub attempt: u32,
     /// The commit that the working directory stands at when it begins.
     pub start: CommitId,

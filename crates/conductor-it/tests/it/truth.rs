@@ -1,6 +1,6 @@
 //! What agents say decides nothing.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use conductor_it::Stage;
 use conductor_it::stage::Play;
 
@@ -91,5 +91,34 @@ async fn tests_that_were_not_run_are_their_own_result() -> Result<()> {
     ensure!(seen["run"]["phase"] == "executing", "{seen:#}");
     let shown = stage.program.say_plainly(&["run", "show", &run])?.done()?;
     ensure!(shown.stdout.contains("not run"), "{}", shown.stdout);
+    stage.verify(&run)
+}
+
+/// TOOL-2, RUN-8: a hostile cast meets a refusal at every turn, its lie is recorded, and nothing leaves.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_cast_gets_nowhere() -> Result<()> {
+    let rust = conductor_agent::stories::find("rust").context("the rust story")?;
+    let dir = tempfile::tempdir()?;
+    for (path, content) in rust.files {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().context("a directory")?)?;
+        std::fs::write(path, content)?;
+    }
+    let play = Play {
+        repo: dir.path().to_owned(),
+        test: rust.settings.test_command.join(" "),
+        settings: "[limits]\nimplementation-retries = 0\n".into(),
+        ..Play::shell(conductor_agent::stories::HOSTILE_SCENARIO)
+    };
+    let stage = Stage::set(PROGRAM, &play).await?;
+    let run = stage.start_run("Be nice")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    let seen = stage.wait(&run, "a hold", |run| run["run"]["held"] == true)?;
+    ensure!(seen["holds"][0]["kind"] == "failure", "{seen:#}");
+    ensure!(
+        stage.forge.pulls(conductor_it::stage::REPO)?.is_empty(),
+        "nothing was proposed"
+    );
     stage.verify(&run)
 }
