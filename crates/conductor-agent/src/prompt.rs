@@ -98,6 +98,6 @@ fn author(kind: ArtifactKind) -> &'static str {
         ArtifactKind::TestOutput => "printed by code under test",
         ArtifactKind::Feedback => "what the next attempt must answer to",
         ArtifactKind::Diff => "made from the commits",
-        ArtifactKind::Envelope | ArtifactKind::Receipt => "made by Conductor",
+        ArtifactKind::Envelope | ArtifactKind::Receipt | ArtifactKind::Scenario => "made by Conductor",
     }
 }

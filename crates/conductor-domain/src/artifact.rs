@@ -41,6 +41,8 @@ pub enum ArtifactKind {
     Envelope,
     /// The receipt of one agent invocation.
     Receipt,
+    /// What scripted agents play, from the operator.
+    Scenario,
 }
 
 impl ArtifactKind {
@@ -56,6 +58,7 @@ impl ArtifactKind {
             Self::Diff => "diff",
             Self::Envelope => "envelope",
             Self::Receipt => "receipt",
+            Self::Scenario => "scenario",
         }
     }
 }

@@ -3,6 +3,12 @@
 //! Used in three places only: intake, the live stream, and outgoing text. What it leaves is marked. The policy crate
 //! will bring a richer one behind the same trait. This module does not know where a text goes.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::digest::Digest;
+use conductor_port::blobs::Blobs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -36,6 +42,37 @@ fn redact_tree(redactor: &dyn Redact, tree: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(|item| redact_tree(redactor, item)),
         Value::Object(fields) => fields.values_mut().for_each(|field| redact_tree(redactor, field)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Keeps what doors hand in, redacted before it is kept: the part of intake that concerns bytes (SEC-3).
+///
+/// A scenario is the operator's own script and must stay as it is, because its address is what is played.
+#[derive(Debug)]
+pub struct RedactedBlobs {
+    blobs: Arc<dyn Blobs>,
+    redactor: Arc<dyn Redact>,
+}
+
+impl RedactedBlobs {
+    /// Puts a redactor before a store.
+    pub fn new(blobs: Arc<dyn Blobs>, redactor: Arc<dyn Redact>) -> Self {
+        Self { blobs, redactor }
+    }
+}
+
+#[async_trait]
+impl Blobs for RedactedBlobs {
+    async fn put(&self, kind: ArtifactKind, bytes: &[u8]) -> Result<Artifact, Fault> {
+        if kind == ArtifactKind::Scenario {
+            return self.blobs.put(kind, bytes).await;
+        }
+        let text = self.redactor.redact(&String::from_utf8_lossy(bytes));
+        self.blobs.put(kind, text.as_bytes()).await
+    }
+
+    async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault> {
+        self.blobs.get(digest).await
     }
 }
 

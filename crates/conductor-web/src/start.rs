@@ -80,7 +80,7 @@ async fn agents(door: &Door, scenario: Option<&str>) -> Result<AgentSpec, Error>
     match scenario {
         None => Ok(door.settings.run.agents.clone().ok_or(StartRefusal::NoAgents)?),
         Some(text) => {
-            let kept = door.blobs.put(ArtifactKind::Feedback, text.as_bytes()).await?;
+            let kept = door.blobs.put(ArtifactKind::Scenario, text.as_bytes()).await?;
             Ok(AgentSpec {
                 backend: AgentBackend::Scripted {
                     scenario: kept.digest,

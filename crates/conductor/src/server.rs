@@ -82,7 +82,7 @@ impl Server {
             lease: setup.lease,
             secrets,
         };
-        let Machine { engine, forge } = wire::engine(&setup.data_dir, &records, parts).await?;
+        let Machine { engine, forge, keep } = wire::engine(&setup.data_dir, &records, parts).await?;
         let recovered = engine.recover().await?;
 
         let listener = TcpListener::bind(setup.listen).await.map_err(|error| {
@@ -103,7 +103,7 @@ impl Server {
             Some(text) => {
                 let kept = records
                     .blobs()
-                    .put(ArtifactKind::Feedback, text.as_bytes())
+                    .put(ArtifactKind::Scenario, text.as_bytes())
                     .await?;
                 Some(AgentSpec {
                     backend: AgentBackend::Scripted {
@@ -137,14 +137,7 @@ impl Server {
             engine: engine.clone(),
             records: records.clone(),
         });
-        let door = Door::new(
-            records.reader(),
-            engine.clone(),
-            records.blobs(),
-            forge,
-            backstage,
-            settings,
-        );
+        let door = Door::new(records.reader(), engine.clone(), keep, forge, backstage, settings);
         let app = router(Arc::new(door));
         let stop = shutdown.clone().cancelled_owned();
         let http = tokio::spawn(async move { axum::serve(listener, app).with_graceful_shutdown(stop).await });

@@ -11,6 +11,7 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::RunId;
 use conductor_domain::spec::ExecutorName;
 use conductor_domain::time::Millis;
+use conductor_engine::redact::{KnownForms, RedactedBlobs};
 use conductor_engine::{Committed, Engine, Executors, Live, Options, Ports, audit, rebuild, replay};
 use conductor_executor::{Consent, Toolchain, UnsafePlain};
 use conductor_git::{Git, GitWorkspace, Identity, Protocol};
@@ -185,6 +186,8 @@ pub(crate) struct Parts {
 pub(crate) struct Machine {
     pub(crate) engine: Arc<Engine>,
     pub(crate) forge: Arc<conductor_github::Client>,
+    /// Keeps what comes through the door, redacted.
+    pub(crate) keep: Arc<RedactedBlobs>,
 }
 
 /// Puts the engine together.
@@ -235,10 +238,12 @@ pub(crate) async fn engine(data_dir: &DataDir, records: &Records, parts: Parts) 
     let mut options = Options::new("local");
     options.owns_ledger = true;
     options.lease = parts.lease;
-    options.redactor = Arc::new(conductor_engine::redact::KnownForms::with_secrets(parts.secrets));
+    options.redactor = Arc::new(KnownForms::with_secrets(parts.secrets));
+    let keep = Arc::new(RedactedBlobs::new(records.blobs(), options.redactor.clone()));
     Ok(Machine {
         engine: Engine::new(all, options),
         forge,
+        keep,
     })
 }
 

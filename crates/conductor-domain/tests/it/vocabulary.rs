@@ -384,6 +384,7 @@ fn small_words_read_as_sentences() {
             ArtifactKind::Diff,
             ArtifactKind::Envelope,
             ArtifactKind::Receipt,
+            ArtifactKind::Scenario,
         ]
         .map(ArtifactKind::as_str)
         .join(" "),
@@ -401,7 +402,7 @@ fn small_words_read_as_sentences() {
          the number belongs to a pull request\n\
          outside the approved plan, link to another repository, changes how git behaves, \
          symbolic link out of the tree, name that collides on some file systems, path that agents may not change\n\
-         issue plan review test_output test_report feedback diff envelope receipt\nunsafe-plain\no/n\nconductor/run-r1"
+         issue plan review test_output test_report feedback diff envelope receipt scenario\nunsafe-plain\no/n\nconductor/run-r1"
     );
 }
 

@@ -122,3 +122,49 @@ async fn a_hostile_cast_gets_nowhere() -> Result<()> {
     );
     stage.verify(&run)
 }
+
+/// SEC-3: a token that a person pastes into their words, or that an agent prints, is kept nowhere and posted nowhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_kept_nowhere() -> Result<()> {
+    let token = ["ghp", "_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let agent = ["xoxb", "-123456789012-123456789012-abcdefghijklmnopqrstuvwx"].concat();
+    let scenario = crate::GREETING.replacen(
+        "approach = \"Write a greeting.\"",
+        &format!("approach = \"Write a greeting with {agent}.\""),
+        1,
+    );
+    let mut stage = Stage::set(PROGRAM, &Play::shell(&scenario)).await?;
+    let run = stage.start_run("Keep it secret")?;
+    let seen = stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    let subject = seen["gate"]["subject"].as_str().context("a gate")?.to_owned();
+    let words = format!("use my token {token}");
+    stage
+        .program
+        .say(&["run", "revise", &run, "--subject", &subject, "--comment", &words])?
+        .done()?;
+    stage.wait(&run, "a new plan", |run| {
+        run["plans"] == 3 && run["gate"]["subject"].is_string()
+    })?;
+    stage
+        .program
+        .say(&["run", "cancel", &run, "--comment", &words])?
+        .done()?;
+    stage.wait_for_clean_up(&run)?;
+    stage.program.stop()?;
+    for comment in stage.forge.comments(conductor_it::stage::REPO, 1)? {
+        ensure!(
+            !comment.body.contains(&token) && !comment.body.contains(&agent),
+            "posted: {}",
+            comment.body
+        );
+    }
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/find_secret.py");
+    let database = stage.program.data_dir().join("conductor.db");
+    let status = std::process::Command::new("python3")
+        .arg(script)
+        .arg(database)
+        .args([&token, &agent])
+        .status()?;
+    ensure!(status.success(), "a secret is in the database ({status})");
+    Ok(())
+}
