@@ -287,6 +287,7 @@ pub(crate) async fn hostile_text_is_kept_byte_for_byte(subject: &Subject) {
         "$1 ?1 :a @b",
         "\u{202e}\u{1}\n\r\t\"\\",
         "👩‍🚀 e\u{301}",
+        "a\0b \u{10FFFF}0",
         "",
     ] {
         text.clone_into(&mut hostile.records[0].payload);

@@ -1,14 +1,17 @@
-//! Keeps everything in a database: SQLite today, one code path for PostgreSQL to follow.
+//! Keeps everything in a database: a file (SQLite) for one process, or a server (PostgreSQL) for several.
 //!
-//! Reads go to several connections, each call one statement; writes go through one task (`writer.rs`), each call one
-//! savepoint of a durable transaction. It does not know what a record means.
+//! Reads go to several connections, each call one statement; writes go through the tasks of `writer.rs`, each call
+//! whole or not at all, durable before it is answered. It does not know what a record means.
 
 mod sql;
+mod text;
 mod conn;
 mod fault;
 mod rows;
+mod error;
 mod migrate;
 mod open;
+mod server;
 mod writer;
 mod append;
 mod dispatch;
@@ -20,7 +23,8 @@ use std::sync::Arc;
 
 use conductor_port::Fault;
 
-pub use open::{OpenError, Settings};
+pub use error::{OpenError, Place};
+pub use open::Settings;
 
 use conn::{Arg, Db, Row};
 use fault::fault;

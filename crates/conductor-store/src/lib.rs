@@ -1,7 +1,7 @@
 //! Keeps everything that must survive: streams of records, effects and their leases, projections, bytes, tool calls.
 //!
 //! Two implementations stand behind the same ports and the same contract suite (DESIGN invariant 7): [`Memory`], the
-//! plain reference, and [`Database`], SQLite today. Neither knows what a record means.
+//! plain reference, and [`Database`], on SQLite or PostgreSQL. Neither knows what a record means.
 
 mod shape;
 mod cut;
@@ -9,5 +9,5 @@ mod status;
 mod memory;
 mod database;
 
-pub use database::{Database, OpenError, Settings};
+pub use database::{Database, OpenError, Place, Settings};
 pub use memory::Memory;

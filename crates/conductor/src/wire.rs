@@ -144,7 +144,11 @@ fn cannot_open(error: OpenError) -> Failure {
         | OpenError::Damaged { .. }
         | OpenError::Locked { .. }
         | OpenError::Failed { .. }
-        | OpenError::Backup { .. } => Exit::Failed,
+        | OpenError::Backup { .. }
+        | OpenError::Unreachable { .. }
+        | OpenError::Denied { .. }
+        | OpenError::Unfit { .. }
+        | OpenError::BadAddress { .. } => Exit::Failed,
     };
     Failure::coded(error.code(), crate::exit::chain(&error), error.hint()).exiting(exit)
 }

@@ -9,7 +9,7 @@ use conductor_port::ledger::{
     AppendError, Batch, EffectChange, ForgeWrite, NewEffect, Projection, Record, RunRow, StreamId,
 };
 
-use super::conn::{Arg, Conn};
+use super::conn::{Arg, Conn, Lock};
 use super::fault::{Class, class};
 use super::rows::number;
 use super::sql;
@@ -36,6 +36,8 @@ impl Write for Append {
     async fn apply(&self, conn: &mut Conn) -> Outcome {
         let Self(batch) = self;
         let stream = batch.stream.as_key();
+        // Before all else, so that whoever waits for the stream holds nothing that its owner may want.
+        conn.hold(Lock::Stream(&stream)).await?;
         remember(conn, batch, &stream).await?;
         settle(conn, batch).await?;
         compare(conn, batch, &stream).await?;
@@ -138,6 +140,7 @@ impl Append {
     }
 
     async fn status(&self, conn: &mut Conn, id: &EffectId) -> Outcome<Status> {
+        conn.hold(Lock::Effect(id.as_str())).await?;
         match conn.first(sql::EFFECT_STATUS, &[Text(id.as_str())]).await? {
             Some(row) => Ok(row.parsed(0, Status::parse)?),
             None => Err(self.refused(&format!("there is no effect {id} to change"))),
@@ -148,12 +151,23 @@ impl Append {
         Failed::Refused(Fault::permanent(format!("{}: {why}", self.attempted())).into())
     }
 
-    /// Names what is there already. The comparison above and the write lock leave no other way to break a unique key.
+    /// Names what is there already. The comparison above and the lock of the stream leave one other way to break a
+    /// unique key: a process that appends without that lock, as another version might.
     fn taken(&self, error: sqlx::Error, id: &str) -> Failed<AppendError> {
-        if class(&error) == Class::Unique {
-            self.refused(&format!("{id} is there already"))
-        } else {
-            Failed::Database(error)
+        match class(&error) {
+            Class::UniquePlace => Failed::Refused(AppendError::Moved {
+                actual: self.0.expected_seq + 1,
+            }),
+            Class::Unique => self.refused(&format!("{id} is there already")),
+            Class::Busy
+            | Class::Full
+            | Class::Io
+            | Class::CannotOpen
+            | Class::Unreachable
+            | Class::Denied
+            | Class::Corrupt
+            | Class::NotADatabase
+            | Class::Other => Failed::Database(error),
         }
     }
 }

@@ -1,26 +1,58 @@
 //! Talks to the database: the one place that names a dialect.
 //!
-//! Everything above passes a statement and arguments and gets plain rows; PostgreSQL is one more variant of the three
-//! enums here. This module does not know any table.
+//! Everything above passes a statement and arguments and gets plain rows. This module does not know any table.
 
 use std::path::Path;
 
 use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgArguments, PgPool, PgRow};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
-use sqlx::{Row as _, SqlSafeStr, Sqlite};
+use sqlx::{Column as _, Postgres, Row as _, SqlSafeStr, Sqlite, TypeInfo as _};
 
-/// The pools of a database. One writer connection: SQLite has one write lock, and waiting for it in our own queue is
-/// fair where waiting for it in SQLite is not.
+use super::{sql, text};
+
+/// The pools of a database.
 #[derive(Debug)]
 pub(super) enum Db {
-    /// A file.
+    /// A file. One writer connection: SQLite has one write lock, and waiting for it in our own queue is fair where
+    /// waiting for it in SQLite is not.
     Sqlite {
         /// At most one connection; absent when the database was opened for reading only.
         writer: Option<SqlitePool>,
         /// The others.
         readers: SqlitePool,
     },
+    /// A server, which other processes write to as well.
+    Postgres {
+        /// Absent when the database was opened for reading only.
+        writers: Option<PgPool>,
+        /// Their sessions refuse to write.
+        readers: PgPool,
+    },
+}
+
+/// How changes are put into transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// One transaction at a time, which takes in all that wait.
+    Together,
+    /// Each in its own, this many at a time: the server lets commits share the disk, and a transaction that holds locks
+    /// for one change only cannot wait in a circle with others.
+    Apart(u32),
+}
+
+/// What a transaction must have alone before it looks, so that what it saw still holds when it writes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lock<'a> {
+    /// The tables themselves.
+    Schema,
+    /// A stream, by its key: who appends to it.
+    Stream(&'a str),
+    /// An effect, by its id: who leases or changes it.
+    Effect(&'a str),
+    /// The slots of a repository: who takes one.
+    Slots(i64),
 }
 
 /// A connection that was taken from a pool and returns to it when dropped.
@@ -28,12 +60,16 @@ pub(super) enum Db {
 pub(super) enum Conn {
     /// To a file.
     Sqlite(PoolConnection<Sqlite>),
+    /// To a server.
+    Postgres(PoolConnection<Postgres>),
 }
 
 /// A row of an answer.
 pub(super) enum Row {
     /// From a file.
     Sqlite(SqliteRow),
+    /// From a server.
+    Postgres(PgRow),
 }
 
 /// A value that goes into a statement.
@@ -51,13 +87,35 @@ impl Db {
     pub(super) async fn reader(&self) -> Result<Conn, sqlx::Error> {
         match self {
             Self::Sqlite { readers, .. } => readers.acquire().await.map(Conn::Sqlite),
+            Self::Postgres { readers, .. } => readers.acquire().await.map(Conn::Postgres),
         }
     }
 
-    /// Takes the connection for writing; there is none when the database is open for reading only.
+    /// Takes a connection for writing; there is none when the database is open for reading only.
     pub(super) async fn writer(&self) -> Option<Result<Conn, sqlx::Error>> {
         match self {
             Self::Sqlite { writer, .. } => Some(writer.as_ref()?.acquire().await.map(Conn::Sqlite)),
+            Self::Postgres { writers, .. } => Some(writers.as_ref()?.acquire().await.map(Conn::Postgres)),
+        }
+    }
+
+    /// Tells how changes are put into transactions.
+    pub(super) fn pace(&self) -> Pace {
+        match self {
+            Self::Sqlite { .. } => Pace::Together,
+            Self::Postgres { writers, .. } => Pace::Apart(
+                writers
+                    .as_ref()
+                    .map_or(1, |pool| pool.options().get_max_connections()),
+            ),
+        }
+    }
+
+    /// The statement that reads a page of records as one value.
+    pub(super) fn page_of_records(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } => sql::PAGE_OF_RECORDS,
+            Self::Postgres { .. } => sql::PAGE_OF_RECORDS_POSTGRES,
         }
     }
 
@@ -70,23 +128,49 @@ impl Db {
                     writer.close().await;
                 }
             }
+            Self::Postgres { writers, readers } => {
+                readers.close().await;
+                if let Some(writers) = writers {
+                    writers.close().await;
+                }
+            }
         }
     }
 }
 
 impl Conn {
     /// Begins a transaction that will write. SQLite must take its write lock at once: a reading transaction that
-    /// wants to write later fails when another one wrote in between, and no busy timeout helps.
+    /// wants to write later fails when another one wrote in between, and no busy timeout helps. PostgreSQL must show
+    /// each statement what was committed before it, whatever the server's default: what is looked at under a [`Lock`]
+    /// would otherwise be what stood there before the lock was had.
     pub(super) async fn begin(&mut self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Sqlite(_) => self.execute("BEGIN IMMEDIATE", &[]).await.map(drop),
+        let sql = match self {
+            Self::Sqlite(_) => "BEGIN IMMEDIATE",
+            Self::Postgres(_) => "BEGIN ISOLATION LEVEL READ COMMITTED",
+        };
+        self.execute(sql, &[]).await.map(drop)
+    }
+
+    /// Takes a lock until the transaction ends, waiting for whoever has it. Whoever takes several takes them in the
+    /// order of [`Lock`]. To a file, the transaction has locked all of it already.
+    pub(super) async fn hold(&mut self, lock: Lock<'_>) -> Result<(), sqlx::Error> {
+        if matches!(self, Self::Sqlite(_)) {
+            return Ok(());
         }
+        let name = match lock {
+            Lock::Effect(id) => return self.execute(sql::LOCK_EFFECT, &[Arg::Text(id)]).await.map(drop),
+            Lock::Schema => "schema".to_owned(),
+            Lock::Stream(key) => format!("stream {key}"),
+            Lock::Slots(repo) => format!("slots {repo}"),
+        };
+        self.execute(sql::LOCK_NAME, &[Arg::Text(&name)]).await.map(drop)
     }
 
     /// Runs a statement; returns how many rows it changed.
     pub(super) async fn execute(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<u64, sqlx::Error> {
         match self {
             Self::Sqlite(conn) => Ok(sqlite(sql, args).execute(&mut **conn).await?.rows_affected()),
+            Self::Postgres(conn) => Ok(postgres(sql, args).execute(&mut **conn).await?.rows_affected()),
         }
     }
 
@@ -103,6 +187,12 @@ impl Conn {
                 .into_iter()
                 .map(Row::Sqlite)
                 .collect()),
+            Self::Postgres(conn) => Ok(postgres(sql, args)
+                .fetch_all(&mut **conn)
+                .await?
+                .into_iter()
+                .map(Row::Postgres)
+                .collect()),
         }
     }
 
@@ -117,6 +207,10 @@ impl Conn {
                 .fetch_optional(&mut **conn)
                 .await?
                 .map(Row::Sqlite)),
+            Self::Postgres(conn) => Ok(postgres(sql, args)
+                .fetch_optional(&mut **conn)
+                .await?
+                .map(Row::Postgres)),
         }
     }
 
@@ -125,6 +219,9 @@ impl Conn {
         let sql = match self {
             Self::Sqlite(_) => {
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            }
+            Self::Postgres(_) => {
+                "SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = current_schema()"
             }
         };
         self.fetch(sql, &[])
@@ -136,18 +233,16 @@ impl Conn {
 
     /// Writes a copy of the whole database into a new file.
     pub(super) async fn copy_into(&mut self, target: &Path) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Sqlite(_) => self
-                .execute("VACUUM INTO $1", &[Arg::Text(&target.to_string_lossy())])
-                .await
-                .map(drop),
-        }
+        self.execute("VACUUM INTO $1", &[Arg::Text(&target.to_string_lossy())])
+            .await
+            .map(drop)
     }
 
     /// Runs several statements without arguments.
     pub(super) async fn script(&mut self, sql: impl SqlSafeStr + Send) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite(conn) => sqlx::raw_sql(sql).execute(&mut **conn).await.map(drop),
+            Self::Postgres(conn) => sqlx::raw_sql(sql).execute(&mut **conn).await.map(drop),
         }
     }
 }
@@ -162,18 +257,30 @@ fn sqlite<'q>(sql: &'static str, args: &[Arg<'_>]) -> Query<'q, Sqlite, SqliteAr
     })
 }
 
+fn postgres<'q>(sql: &'static str, args: &[Arg<'_>]) -> Query<'q, Postgres, PgArguments> {
+    args.iter().fold(sqlx::query(sql), |query, arg| match *arg {
+        Arg::Int(number) => query.bind(number),
+        Arg::OptInt(number) => query.bind(number),
+        Arg::Text(text) => query.bind(text::kept(text)),
+        Arg::OptText(text) => query.bind(text.map(text::kept)),
+        Arg::Bytes(bytes) => query.bind(bytes),
+    })
+}
+
 impl Row {
     /// Reads a number.
     pub(super) fn int(&self, column: usize) -> Result<i64, sqlx::Error> {
-        match self {
-            Self::Sqlite(row) => row.try_get(column),
-        }
+        self.opt_int(column)?.ok_or_else(|| unreadable(column, "nothing"))
     }
 
-    /// Reads a number that may be absent.
+    /// Reads a number that may be absent. The driver for PostgreSQL wants to be asked for the size that is kept.
     pub(super) fn opt_int(&self, column: usize) -> Result<Option<i64>, sqlx::Error> {
         match self {
             Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) if row.try_column(column)?.type_info().name() == "INT2" => {
+                Ok(row.try_get::<Option<i16>, _>(column)?.map(i64::from))
+            }
+            Self::Postgres(row) => row.try_get(column),
         }
     }
 
@@ -181,6 +288,15 @@ impl Row {
     pub(super) fn text(&self, column: usize) -> Result<String, sqlx::Error> {
         match self {
             Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) => row.try_get(column).map(text::given),
+        }
+    }
+
+    /// Reads JSON that the database made of text.
+    pub(super) fn json(&self, column: usize) -> Result<String, sqlx::Error> {
+        match self {
+            Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) => row.try_get(column).map(text::given_json),
         }
     }
 
@@ -188,6 +304,7 @@ impl Row {
     pub(super) fn bytes(&self, column: usize) -> Result<Vec<u8>, sqlx::Error> {
         match self {
             Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) => row.try_get(column),
         }
     }
 

@@ -9,7 +9,7 @@ use conductor_port::Fault;
 use conductor_port::ledger::{LeaseWish, Leased, Projection, Renewal, Settlement};
 
 use super::append::project;
-use super::conn::{Arg, Conn};
+use super::conn::{Arg, Conn, Lock};
 use super::rows::{number, run_id};
 use super::sql;
 use super::writer::{Failed, Write};
@@ -30,6 +30,7 @@ impl Write for Lease {
 
     async fn apply(&self, conn: &mut Conn) -> Result<Leased, Failed<Fault>> {
         let Self(wish) = self;
+        conn.hold(Lock::Effect(wish.id.as_str())).await?;
         let Some(row) = conn
             .first(sql::READY_EFFECT, &[Int(wish.now.0), Text(wish.id.as_str())])
             .await?
@@ -37,6 +38,9 @@ impl Write for Lease {
             return Ok(Leased::Gone);
         };
         let (run, attempts): (RunId, u32) = (run_id(&row, 0)?, row.count(1)?);
+        if let Some((repo, _)) = wish.slot {
+            conn.hold(Lock::Slots(number(repo.0)?)).await?;
+        }
         if let Some((repo, limit)) = wish.slot
             && !self.has_slot(conn, &run, repo).await?
             && !take_slot(conn, &run, repo, limit).await?

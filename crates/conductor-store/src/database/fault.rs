@@ -3,6 +3,7 @@
 //! It does not know what is done about it.
 
 use conductor_port::Fault;
+use sqlx::postgres::PgDatabaseError;
 
 /// What SQLite's primary result codes mean to us; <https://www.sqlite.org/rescode.html>.
 const BUSY: u32 = 5;
@@ -24,12 +25,18 @@ pub(super) enum Class {
     Io,
     /// The file cannot be opened.
     CannotOpen,
+    /// The server cannot be reached, is going down, or is a copy that takes no writes.
+    Unreachable,
+    /// The server does not let us do it.
+    Denied,
     /// The file is damaged.
     Corrupt,
     /// The file is not a database.
     NotADatabase,
     /// A row with this key is there already.
     Unique,
+    /// A record stands at this place of its stream already.
+    UniquePlace,
     /// Anything else.
     Other,
 }
@@ -37,6 +44,9 @@ pub(super) enum Class {
 /// Classifies an error.
 pub(super) fn class(error: &sqlx::Error) -> Class {
     if let sqlx::Error::Database(error) = error {
+        if let Some(error) = error.try_downcast_ref::<PgDatabaseError>() {
+            return of_state(error);
+        }
         return match error.code().and_then(|code| code.parse::<u32>().ok()) {
             Some(_) if error.is_unique_violation() => Class::Unique,
             Some(code) => of_code(code),
@@ -47,6 +57,8 @@ pub(super) fn class(error: &sqlx::Error) -> Class {
         Class::Busy
     } else if matches!(error, sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed) {
         Class::Io
+    } else if matches!(error, sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)) {
+        Class::Unreachable
     } else if matches!(error, sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. }) {
         Class::Corrupt
     } else {
@@ -67,6 +79,32 @@ fn of_code(code: u32) -> Class {
     }
 }
 
+/// What PostgreSQL's states mean to us; <https://www.postgresql.org/docs/current/errcodes-appendix.html>. The first two
+/// characters are the state's family.
+fn of_state(error: &PgDatabaseError) -> Class {
+    let state = error.code();
+    match state {
+        "23505" if error.constraint() == Some("records_stream_seq_key") => return Class::UniquePlace,
+        "23505" => return Class::Unique,
+        // Serialization failure, deadlock, lock timeout, statement timeout, no memory, no connection left.
+        "40001" | "40P01" | "55P03" | "57014" | "53200" | "53300" => return Class::Busy,
+        "53100" => return Class::Full,
+        // A copy that takes no writes: what was the first server until it failed over.
+        "25006" => return Class::Unreachable,
+        "42501" | "3D000" | "3F000" => return Class::Denied,
+        _ => {}
+    }
+    match state.get(..2) {
+        Some("08" | "57") => Class::Unreachable,
+        Some("28") => Class::Denied,
+        // A transaction that the server ended because nothing came any more.
+        Some("25") => Class::Busy,
+        Some("58") => Class::Io,
+        Some("XX") => Class::Corrupt,
+        Some(_) | None => Class::Other,
+    }
+}
+
 /// Makes a fault of an error, with what was attempted.
 pub(super) fn fault(attempted: &str, error: &sqlx::Error) -> Fault {
     match class(error) {
@@ -74,10 +112,20 @@ pub(super) fn fault(attempted: &str, error: &sqlx::Error) -> Fault {
             "{attempted}: the database is locked by another process, or too busy: {error}"
         )),
         Class::Full => Fault::transient(format!("{attempted}: no room is left for the database: {error}")),
-        Class::Io => Fault::transient(format!("{attempted}: the disk did not do as asked: {error}")),
+        Class::Io => Fault::transient(format!(
+            "{attempted}: the disk or the connection did not do as asked: {error}"
+        )),
+        Class::Unreachable => Fault::transient(format!(
+            "{attempted}: the database server cannot be reached or takes no writes: {error}"
+        )),
+        Class::Denied => Fault::transient(format!(
+            "{attempted}: the database server does not let us: {error}"
+        )),
         Class::CannotOpen => Fault::transient(format!("{attempted}: the database cannot be opened: {error}")),
         Class::Corrupt => Fault::permanent(format!("{attempted}: the database is damaged: {error}")),
         Class::NotADatabase => Fault::permanent(format!("{attempted}: the file is not a database: {error}")),
-        Class::Unique | Class::Other => Fault::permanent(format!("{attempted}: {error}")),
+        Class::Unique | Class::UniquePlace | Class::Other => {
+            Fault::permanent(format!("{attempted}: {error}"))
+        }
     }
 }

@@ -38,7 +38,7 @@ impl Ledger for Database {
             let after_kept = number(after).map_err(|error| fault(&attempted, &error))?;
             let args = [Text(&key), Int(after_kept), Int(i64::from(size))];
             let page = self
-                .look(&attempted, sql::PAGE_OF_RECORDS, &args, rows::records)
+                .look(&attempted, self.db.page_of_records(), &args, rows::records)
                 .await?
                 .pop();
             let page = page.unwrap_or_default();

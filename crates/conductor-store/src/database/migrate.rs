@@ -1,7 +1,7 @@
 //! Brings a database up to the schema that this version knows: forward only, in order, each once, each checksummed.
 //!
-//! Before an existing database is changed, a copy of it is kept next to it. This module does not know what the tables
-//! are for.
+//! Before an existing file is changed, a copy of it is kept next to it; who runs a server keeps its copies. This module
+//! does not know what the tables are for.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use conductor_domain::digest::Digest;
 
 use super::conn::Arg::{Int, Text};
-use super::conn::{Conn, Db};
+use super::conn::{Conn, Db, Lock};
+use super::error::{OpenError, Place};
 use super::fault::{Class, class};
-use super::open::OpenError;
 use super::{rows, sql};
 
 /// One step of the schema.
@@ -21,20 +21,30 @@ pub(super) struct Migration {
     pub(super) version: i64,
     /// Its name.
     pub(super) name: &'static str,
-    /// Its statements. Never changed once released: the checksum is kept with the database.
-    pub(super) text: &'static str,
+    /// Its statements for a file. Never changed once released: the checksum is kept with the database.
+    pub(super) sqlite: &'static str,
+    /// Its statements for a server, which come to the same tables.
+    pub(super) postgres: &'static str,
 }
 
 /// Every step that this version knows, in order.
 pub(super) const MIGRATIONS: &[Migration] = &[Migration {
     version: 1,
     name: "ledger",
-    text: include_str!("../../migrations/0001_ledger.sql"),
+    sqlite: include_str!("../../migrations/0001_ledger.sql"),
+    postgres: include_str!("../../migrations/postgres/0001_ledger.sql"),
 }];
 
 impl Migration {
-    fn checksum(&self) -> Digest {
-        Digest::of(self.text.as_bytes())
+    fn text(&self, place: &Place) -> &'static str {
+        match place {
+            Place::File(_) => self.sqlite,
+            Place::Server(_) => self.postgres,
+        }
+    }
+
+    fn checksum(&self, place: &Place) -> Digest {
+        Digest::of(self.text(place).as_bytes())
     }
 }
 
@@ -43,33 +53,45 @@ type Applied = (i64, String, Digest);
 /// Tells which steps are still to be done, or why this is not a database that we can work with. Changes nothing.
 pub(super) async fn outstanding<'m>(
     db: &Db,
-    path: &Path,
+    place: &Place,
     known: &'m [Migration],
 ) -> Result<&'m [Migration], OpenError> {
-    let failed = |error| OpenError::of("look into", path, error);
+    let failed = |error| OpenError::of("look into", place, error);
     let mut conn = db.reader().await.map_err(failed)?;
-    let applied = applied(&mut conn, path).await?;
-    compare(&applied, known, path)
+    let applied = applied(&mut conn, place).await?;
+    compare(&applied, known, place)
+}
+
+/// Makes sure that no step is still to be done. Changes nothing.
+pub(super) async fn all_done(db: &Db, place: &Place, known: &[Migration]) -> Result<(), OpenError> {
+    match (outstanding(db, place, known).await?.first(), known.last()) {
+        (Some(next), Some(last)) => Err(OpenError::OlderSchema {
+            place: place.clone(),
+            found: next.version - 1,
+            needed: last.version,
+        }),
+        (None, _) | (_, None) => Ok(()),
+    }
 }
 
 /// Does the steps that are still to be done, all of them or none.
-pub(super) async fn run(db: &Db, path: &Path, known: &[Migration]) -> Result<(), OpenError> {
-    let failed = |error| OpenError::of("migrate", path, error);
+pub(super) async fn run(db: &Db, place: &Place, known: &[Migration]) -> Result<(), OpenError> {
+    let failed = |error| OpenError::of("migrate", place, error);
     let Some(conn) = db.writer().await else {
         return Ok(());
     };
     let mut conn = conn.map_err(failed)?;
-    let before = applied(&mut conn, path).await?;
-    let steps = compare(&before, known, path)?;
+    let before = applied(&mut conn, place).await?;
+    let steps = compare(&before, known, place)?;
     if steps.is_empty() {
         return Ok(());
     }
-    if let Some((version, ..)) = before.last() {
+    if let (Some((version, ..)), Place::File(path)) = (before.last(), place) {
         keep_copy(&mut conn, path, *version).await?;
     }
     conn.begin().await.map_err(failed)?;
     // Another process may have been faster; what counts is what stands there under the write lock.
-    match apply(&mut conn, path, known).await {
+    match apply(&mut conn, place, known).await {
         Ok(()) => conn.execute(sql::COMMIT, &[]).await.map(drop).map_err(failed),
         Err(error) => {
             // It may be over already; what matters is that none is open.
@@ -79,13 +101,14 @@ pub(super) async fn run(db: &Db, path: &Path, known: &[Migration]) -> Result<(),
     }
 }
 
-async fn apply(conn: &mut Conn, path: &Path, known: &[Migration]) -> Result<(), OpenError> {
-    let failed = |error| OpenError::of("migrate", path, error);
-    let before = applied(conn, path).await?;
+async fn apply(conn: &mut Conn, place: &Place, known: &[Migration]) -> Result<(), OpenError> {
+    let failed = |error| OpenError::of("migrate", place, error);
+    conn.hold(Lock::Schema).await.map_err(failed)?;
+    let before = applied(conn, place).await?;
     conn.script(sql::CREATE_MIGRATIONS).await.map_err(failed)?;
-    for step in compare(&before, known, path)? {
-        conn.script(step.text).await.map_err(failed)?;
-        let checksum = step.checksum();
+    for step in compare(&before, known, place)? {
+        conn.script(step.text(place)).await.map_err(failed)?;
+        let checksum = step.checksum(place);
         let args = [Int(step.version), Text(step.name), Text(checksum.as_str())];
         conn.execute(sql::INSERT_MIGRATION, &args).await.map_err(failed)?;
     }
@@ -93,15 +116,13 @@ async fn apply(conn: &mut Conn, path: &Path, known: &[Migration]) -> Result<(), 
 }
 
 /// Reads which steps were done. Tables without a list of steps that reads like ours belong to another program.
-async fn applied(conn: &mut Conn, path: &Path) -> Result<Vec<Applied>, OpenError> {
-    let failed = |error| OpenError::of("look into", path, error);
+async fn applied(conn: &mut Conn, place: &Place) -> Result<Vec<Applied>, OpenError> {
+    let failed = |error| OpenError::of("look into", place, error);
     let tables = conn.tables().await.map_err(failed)?;
     if tables.is_empty() {
         return Ok(Vec::new());
     }
-    let foreign = || OpenError::Foreign {
-        path: path.to_owned(),
-    };
+    let foreign = || OpenError::Foreign { place: place.clone() };
     if !tables.iter().any(|table| table == "schema_migrations") {
         return Err(foreign());
     }
@@ -122,21 +143,21 @@ async fn applied(conn: &mut Conn, path: &Path) -> Result<Vec<Applied>, OpenError
 fn compare<'m>(
     applied: &[Applied],
     known: &'m [Migration],
-    path: &Path,
+    place: &Place,
 ) -> Result<&'m [Migration], OpenError> {
     let newest = known.last().map_or(0, |last| last.version);
     if let Some((found, ..)) = applied.last().filter(|(version, ..)| *version > newest) {
         return Err(OpenError::NewerSchema {
-            path: path.to_owned(),
+            place: place.clone(),
             found: *found,
             known: newest,
         });
     }
     for ((version, name, checksum), step) in applied.iter().zip(known) {
-        if (*version, checksum) != (step.version, &step.checksum()) {
+        if (*version, checksum) != (step.version, &step.checksum(place)) {
             let (version, name) = (*version, name.clone());
             return Err(OpenError::OtherMigration {
-                path: path.to_owned(),
+                place: place.clone(),
                 version,
                 name,
             });
@@ -159,7 +180,7 @@ async fn keep_copy(conn: &mut Conn, path: &Path, version: i64) -> Result<(), Ope
     }
     conn.copy_into(&partial)
         .await
-        .map_err(|error| OpenError::of("copy", path, error))?;
+        .map_err(|error| OpenError::of("copy", &Place::File(path.to_owned()), error))?;
     std::fs::rename(&partial, &target).map_err(failed)
 }
 
@@ -177,17 +198,20 @@ mod tests {
     const ONE: Migration = Migration {
         version: 1,
         name: "one",
-        text: "CREATE TABLE a (x TEXT)",
+        sqlite: "CREATE TABLE a (x TEXT)",
+        postgres: "",
     };
     const TWO: Migration = Migration {
         version: 2,
         name: "two",
-        text: "CREATE TABLE b (x TEXT); INSERT INTO b SELECT x FROM a",
+        sqlite: "CREATE TABLE b (x TEXT); INSERT INTO b SELECT x FROM a",
+        postgres: "",
     };
     const BROKEN: Migration = Migration {
         version: 3,
         name: "broken",
-        text: "CREATE TABLE c (x TEXT); INSERT INTO nowhere VALUES (1)",
+        sqlite: "CREATE TABLE c (x TEXT); INSERT INTO nowhere VALUES (1)",
+        postgres: "",
     };
 
     fn db(path: &Path) -> Db {
@@ -196,6 +220,10 @@ mod tests {
             writer: Some(writer(path, &settings)),
             readers: readers(path, &settings),
         }
+    }
+
+    fn place(path: &Path) -> Place {
+        Place::File(path.to_owned())
     }
 
     async fn tables(path: &Path) -> Vec<String> {
@@ -209,7 +237,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.sqlite");
         let db = db(&path);
-        run(&db, &path, &[ONE]).await.unwrap();
+        run(&db, &place(&path), &[ONE]).await.unwrap();
         let copy = dir.path().join("c.sqlite.schema-1.copy");
         assert!(!copy.exists(), "there was nothing to copy");
         db.writer()
@@ -222,14 +250,14 @@ mod tests {
         // What an interrupted attempt leaves behind does not stand in the way.
         std::fs::write(dir.path().join("c.sqlite.schema-1.copy.partial"), "half").unwrap();
 
-        run(&db, &path, &[ONE, TWO]).await.unwrap();
+        run(&db, &place(&path), &[ONE, TWO]).await.unwrap();
 
         assert_eq!(tables(&path).await, ["a", "b", "schema_migrations"]);
         assert_eq!(tables(&copy).await, ["a", "schema_migrations"]);
         let mut conn = db.reader().await.unwrap();
         let row = conn.first("SELECT x FROM b", &[]).await.unwrap().unwrap();
         assert_eq!(row.text(0).unwrap(), "kept");
-        assert_eq!(outstanding(&db, &path, &[ONE, TWO]).await.unwrap(), []);
+        assert_eq!(outstanding(&db, &place(&path), &[ONE, TWO]).await.unwrap(), []);
     }
 
     #[tokio::test]
@@ -237,12 +265,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.sqlite");
         let db = db(&path);
-        run(&db, &path, &[ONE]).await.unwrap();
-        let error = run(&db, &path, &[ONE, TWO, BROKEN]).await.unwrap_err();
+        run(&db, &place(&path), &[ONE]).await.unwrap();
+        let error = run(&db, &place(&path), &[ONE, TWO, BROKEN]).await.unwrap_err();
         assert_eq!(error.code(), "CDR0608", "{error:?}");
         assert_eq!(tables(&path).await, ["a", "schema_migrations"]);
-        assert_eq!(outstanding(&db, &path, &[ONE, TWO]).await.unwrap(), [TWO]);
-        run(&db, &path, &[ONE, TWO]).await.unwrap();
+        assert_eq!(outstanding(&db, &place(&path), &[ONE, TWO]).await.unwrap(), [TWO]);
+        run(&db, &place(&path), &[ONE, TWO]).await.unwrap();
     }
 
     #[test]

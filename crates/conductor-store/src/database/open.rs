@@ -1,8 +1,9 @@
-//! Opens a database: looks at what is there first, refuses what is not ours, and changes nothing before that.
+//! Opens a database in a file: looks at what is there first, refuses what is not ours, and changes nothing before that.
 //!
-//! The one home of connection pools. It does not know any statement on tables beyond those of the migrations.
+//! With `server.rs` the one home of connection pools. It does not know any statement on tables beyond those of the
+//! migrations.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use sqlx::sqlite::{
 
 use super::Database;
 use super::conn::Db;
-use super::fault::{Class, class};
+use super::error::{OpenError, Place};
 use super::migrate::{self, MIGRATIONS};
 use super::writer::Writer;
 
@@ -24,9 +25,14 @@ const PAGE: u64 = 4096;
 pub struct Settings {
     /// How many connections read at once.
     pub readers: u32,
-    /// How long to wait for another process that holds the write lock.
+    /// How many connections write at once; to a file there is one.
+    pub writers: u32,
+    /// How long to wait for another process that holds a lock, and for a connection.
     pub busy_timeout: Duration,
-    /// The most bytes that the file may take; unlimited if absent.
+    /// How long a server may work on one statement, and may wait for the next one of a transaction before it ends
+    /// it: a frozen process must not keep others waiting.
+    pub statement_timeout: Duration,
+    /// The most bytes that the file may take; unlimited if absent. A server has its own limits.
     pub size_limit: Option<u64>,
 }
 
@@ -34,140 +40,10 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             readers: 4,
+            writers: 4,
             busy_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(30),
             size_limit: None,
-        }
-    }
-}
-
-/// Why a database could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// There is nothing to read.
-    #[error("there is no database at {}", .path.display())]
-    Missing {
-        /// Where.
-        path: PathBuf,
-    },
-    /// It comes from a later version.
-    #[error("the database {} was written by a newer Conductor (schema {found}, this one knows {known})", .path.display())]
-    NewerSchema {
-        /// Where.
-        path: PathBuf,
-        /// Its schema version.
-        found: i64,
-        /// Ours.
-        known: i64,
-    },
-    /// It comes from an earlier version, and reading must not change it.
-    #[error("the database {} was written by an older Conductor (schema {found}, this one needs {needed})", .path.display())]
-    OlderSchema {
-        /// Where.
-        path: PathBuf,
-        /// Its schema version.
-        found: i64,
-        /// Ours.
-        needed: i64,
-    },
-    /// A migration was applied in another form than this version knows.
-    #[error("the database {} was set up by another text of migration {version} ({name})", .path.display())]
-    OtherMigration {
-        /// Where.
-        path: PathBuf,
-        /// Which migration.
-        version: i64,
-        /// Its name.
-        name: String,
-    },
-    /// It is a database of another program.
-    #[error("the database {} belongs to another program", .path.display())]
-    Foreign {
-        /// Where.
-        path: PathBuf,
-    },
-    /// It is no database, or a damaged one.
-    #[error("the file {} is damaged or not a database", .path.display())]
-    Damaged {
-        /// Where.
-        path: PathBuf,
-        /// What the database said.
-        source: sqlx::Error,
-    },
-    /// Another process holds the write lock.
-    #[error("the database {} is locked by another process", .path.display())]
-    Locked {
-        /// Where.
-        path: PathBuf,
-        /// What the database said.
-        source: sqlx::Error,
-    },
-    /// Anything else.
-    #[error("cannot {attempted} the database {}", .path.display())]
-    Failed {
-        /// What was attempted.
-        attempted: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// What the database said.
-        source: sqlx::Error,
-    },
-    /// The copy that is made before a migration could not be put in its place.
-    #[error("cannot keep a copy of the database at {}", .path.display())]
-    Backup {
-        /// Where.
-        path: PathBuf,
-        /// What the file system said.
-        source: std::io::Error,
-    },
-}
-
-impl OpenError {
-    /// The stable code; a page in `docs/error/` explains it.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Missing { .. } => "CDR0601",
-            Self::NewerSchema { .. } => "CDR0602",
-            Self::OlderSchema { .. } => "CDR0603",
-            Self::OtherMigration { .. } => "CDR0604",
-            Self::Foreign { .. } => "CDR0605",
-            Self::Damaged { .. } => "CDR0606",
-            Self::Locked { .. } => "CDR0607",
-            Self::Failed { .. } => "CDR0608",
-            Self::Backup { .. } => "CDR0609",
-        }
-    }
-
-    /// What a person can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Missing { .. } => "start `conductor serve` once, or name the right data directory",
-            Self::NewerSchema { .. } => "use that newer version, or another data directory",
-            Self::OlderSchema { .. } => {
-                "start `conductor serve` once; it keeps a copy and brings the database up to date"
-            }
-            Self::OtherMigration { .. } => "use the version that wrote it, or another data directory",
-            Self::Foreign { .. } => "name another data directory; nothing in this file was changed",
-            Self::Damaged { .. } => "move the file away and bring back a copy; nothing in it was changed",
-            Self::Locked { .. } => "stop the other `conductor serve`, or wait until it has finished",
-            Self::Failed { .. } => {
-                "look at the permissions of the data directory and at the room left on its disk"
-            }
-            Self::Backup { .. } => {
-                "make room next to the database, and start again; nothing in it was changed"
-            }
-        }
-    }
-
-    pub(super) fn of(attempted: &'static str, path: &Path, source: sqlx::Error) -> Self {
-        let path = path.to_owned();
-        match class(&source) {
-            Class::Busy => Self::Locked { path, source },
-            Class::Corrupt | Class::NotADatabase => Self::Damaged { path, source },
-            Class::Full | Class::Io | Class::CannotOpen | Class::Unique | Class::Other => Self::Failed {
-                attempted,
-                path,
-                source,
-            },
         }
     }
 }
@@ -182,36 +58,29 @@ impl Database {
             writer: Some(writer(path, settings)),
             readers: readers(path, settings),
         };
+        let place = Place::File(path.to_owned());
         if holds_bytes(path) {
-            migrate::outstanding(&db, path, MIGRATIONS).await?;
+            migrate::outstanding(&db, &place, MIGRATIONS).await?;
         }
-        migrate::run(&db, path, MIGRATIONS).await?;
+        migrate::run(&db, &place, MIGRATIONS).await?;
         Ok(Self::on(db))
     }
 
     /// Opens the database at `path` for reading only; every write is answered with a fault.
     pub async fn open_read_only(path: &Path, settings: &Settings) -> Result<Self, OpenError> {
+        let place = Place::File(path.to_owned());
         if !holds_bytes(path) {
-            return Err(OpenError::Missing {
-                path: path.to_owned(),
-            });
+            return Err(OpenError::Missing { place });
         }
         let db = Db::Sqlite {
             writer: None,
             readers: readers(path, settings),
         };
-        let outstanding = migrate::outstanding(&db, path, MIGRATIONS).await?;
-        match outstanding.first() {
-            None => Ok(Self::on(db)),
-            Some(next) => Err(OpenError::OlderSchema {
-                path: path.to_owned(),
-                found: next.version - 1,
-                needed: Self::SCHEMA_VERSION,
-            }),
-        }
+        migrate::all_done(&db, &place, MIGRATIONS).await?;
+        Ok(Self::on(db))
     }
 
-    fn on(db: Db) -> Self {
+    pub(super) fn on(db: Db) -> Self {
         let db = Arc::new(db);
         Self {
             writer: Writer::start(Arc::clone(&db)),

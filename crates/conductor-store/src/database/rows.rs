@@ -24,7 +24,7 @@ pub(super) fn number(number: u64) -> Result<i64, sqlx::Error> {
 /// A page of records: an array of arrays, in the order of their columns.
 pub(super) fn records(row: &Row) -> Read<Vec<Record>> {
     let page: Vec<RecordColumns> =
-        serde_json::from_str(&row.text(0)?).map_err(|error| sqlx::Error::Decode(error.into()))?;
+        serde_json::from_str(&row.json(0)?).map_err(|error| sqlx::Error::Decode(error.into()))?;
     let mut records: Vec<Record> = page.into_iter().map(record).collect();
     // An aggregate promises no order, though it keeps the one that it is given.
     records.sort_by_key(|record| record.seq);

@@ -54,13 +54,22 @@ pub(super) const INSERT_RECORD: &str = concat!(
 );
 
 /// A page of records as one value: a row of sqlx costs far more than a record, and replay reads nothing else.
-/// One of those that must differ: PostgreSQL says `json_agg(json_build_array(…))`.
+/// One of those that must differ.
 pub(super) const PAGE_OF_RECORDS: &str = concat!(
     "SELECT json_group_array(json_array(",
     record_columns!(),
     ")) FROM (SELECT ",
     record_columns!(),
     " FROM records WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3)"
+);
+
+/// The same for PostgreSQL.
+pub(super) const PAGE_OF_RECORDS_POSTGRES: &str = concat!(
+    "SELECT CAST(COALESCE(json_agg(json_build_array(",
+    record_columns!(),
+    ")), '[]') AS TEXT) FROM (SELECT ",
+    record_columns!(),
+    " FROM records WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3) page"
 );
 
 pub(super) const HEADS: &str = "SELECT r.stream, r.seq, r.hash FROM records r \
@@ -213,6 +222,21 @@ pub(super) const GIVE_BACK_RESOURCE: &str =
 
 pub(super) const HELD_RESOURCES: &str = "SELECT kind, name, run, taken_at, heartbeat FROM resource_leases \
     WHERE (CAST($1 AS TEXT) IS NULL OR run = $1) ORDER BY run, kind, name";
+
+// Locks of PostgreSQL. Two names that fall together make one wait for the other, and nothing worse. A wish names its
+// effect, so it waits for whoever changes that effect and gets a true answer, where `SKIP LOCKED` would guess `Gone`.
+
+pub(super) const LOCK_NAME: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+
+pub(super) const LOCK_EFFECT: &str = "SELECT 1 FROM effects WHERE id = $1 FOR UPDATE";
+
+/// Fails where one of the tables may not be written. Run within a transaction that is not kept.
+pub(super) const TRY_RIGHTS: &str = "LOCK TABLE records, seen_inputs, effects, slots, runs, instance, forge_writes, \
+    tool_calls, blobs, resource_leases IN ROW EXCLUSIVE MODE";
+
+/// The server's version as a number (15.3 is 150003), and the encoding of the database.
+pub(super) const SERVER: &str =
+    "SELECT CAST(current_setting('server_version_num') AS BIGINT), current_setting('server_encoding')";
 
 // Transactions. `begin` differs and stands in `conn.rs`.
 

@@ -1,9 +1,10 @@
-//! Makes changes one after the other, several to a transaction when several wait, and answers after the commit.
+//! Makes changes in transactions, and answers after the commit.
 //!
-//! One commit costs one wait for the disk; changes that arrive while another is being made share the next one. Each
-//! stands in its own savepoint, so that a refused one takes nothing with it; where one breaks the transaction itself, all
-//! are made again, each alone. Because this task and not the caller drives the transaction, a caller that goes away
-//! cannot leave one open. It does not know what a change is.
+//! To a file, one after the other: one commit costs one wait for the disk; changes that arrive while another is being
+//! made share the next one. Each stands in its own savepoint, so that a refused one takes nothing with it; where one
+//! breaks the transaction itself, all are made again, each alone. To a server, several at a time, each alone. Because
+//! these tasks and not the caller drive the transactions, a caller that goes away cannot leave one open. This module
+//! does not know what a change is.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ use conductor_port::Fault;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::conn::{Conn, Db};
+use super::conn::{Conn, Db, Pace};
 use super::fault::fault;
 use super::sql;
 
@@ -53,7 +54,7 @@ impl<E> From<sqlx::Error> for Failed<E> {
     }
 }
 
-/// The way to the task that writes. The task ends when this is closed or dropped.
+/// The way to the tasks that write. They end when this is closed or dropped.
 #[derive(Debug)]
 pub(super) struct Writer {
     open: Mutex<Option<Open>>,
@@ -62,16 +63,24 @@ pub(super) struct Writer {
 #[derive(Debug)]
 struct Open {
     jobs: mpsc::Sender<Box<dyn Job>>,
-    task: JoinHandle<()>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Writer {
-    /// Starts the task.
+    /// Starts the tasks.
     pub(super) fn start(db: Arc<Db>) -> Self {
         let (jobs, waiting) = mpsc::channel(MOST_WAITING);
-        let task = tokio::spawn(work(db, waiting));
+        let tasks = match db.pace() {
+            Pace::Together => vec![tokio::spawn(work_together(db, waiting))],
+            Pace::Apart(width) => {
+                let waiting = Arc::new(tokio::sync::Mutex::new(waiting));
+                (0..width)
+                    .map(|_| tokio::spawn(work_apart(Arc::clone(&db), Arc::clone(&waiting))))
+                    .collect()
+            }
+        };
         Self {
-            open: Mutex::new(Some(Open { jobs, task })),
+            open: Mutex::new(Some(Open { jobs, tasks })),
         }
     }
 
@@ -99,10 +108,12 @@ impl Writer {
     /// Takes no more changes, and waits until those that were taken are made.
     pub(super) async fn close(&self) {
         let open = self.lock().take();
-        if let Some(Open { jobs, task }) = open {
+        if let Some(Open { jobs, tasks }) = open {
             drop(jobs);
-            // A panic of the task has been reported where it happened, and its callers were answered.
-            let _ = task.await;
+            for task in tasks {
+                // A panic of the task has been reported where it happened, and its callers were answered.
+                let _ = task.await;
+            }
         }
     }
 
@@ -169,7 +180,33 @@ impl NotKept {
     }
 }
 
-async fn work(db: Arc<Db>, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
+async fn work_apart(db: Arc<Db>, waiting: Arc<tokio::sync::Mutex<mpsc::Receiver<Box<dyn Job>>>>) {
+    loop {
+        let next = waiting.lock().await.recv().await;
+        let Some(mut job) = next else { return };
+        let kept = match db.writer().await {
+            Some(Ok(mut conn)) => alone(&mut conn, job.as_mut()).await,
+            Some(Err(error)) => Err(NotKept::NotBegun(error)),
+            None => Err(NotKept::ReadOnly),
+        };
+        job.answer(&kept);
+    }
+}
+
+/// Makes one change in one transaction.
+async fn alone(conn: &mut Conn, job: &mut dyn Job) -> Result<(), NotKept> {
+    conn.begin().await.map_err(NotKept::NotBegun)?;
+    if job.apply(conn).await {
+        let kept = conn.execute(sql::COMMIT, &[]).await.map(drop);
+        kept.map_err(NotKept::Undone)
+    } else {
+        // The connection may be gone, and the transaction with it.
+        let _ = conn.execute(sql::ROLLBACK, &[]).await;
+        Ok(())
+    }
+}
+
+async fn work_together(db: Arc<Db>, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
     while let Some(first) = waiting.recv().await {
         let mut group = vec![first];
         let kept = match db.writer().await {

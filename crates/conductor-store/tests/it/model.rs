@@ -1,4 +1,4 @@
-//! Memory and SQLite give the same answers to the same random calls (DESIGN invariant 7).
+//! Memory, SQLite and PostgreSQL give the same answers to the same random calls (DESIGN invariant 7).
 
 use conductor_domain::effect::EffectKind;
 use conductor_domain::id::{EffectId, RepoId};
@@ -7,11 +7,12 @@ use conductor_port::ledger::{
     Batch, EffectChange, LeaseWish, Leased, Ledger, NewEffect, Projection, RunRow, Settlement, StreamId,
 };
 use conductor_port::views::{RunFilter, Views};
-use conductor_store::Memory;
+use conductor_store::{Database, Memory, Settings};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::given::{batch, open, row, run_id};
+use crate::postgres;
 
 const RUNS: [&str; 3] = ["r-1", "r-2", "r-10"];
 const KINDS: [EffectKind; 3] = [
@@ -261,13 +262,12 @@ async fn everything<S: Ledger + Views>(store: &S) -> String {
     seen
 }
 
-async fn check(calls: &[Call]) {
-    let dir = tempfile::tempdir().unwrap();
-    let (memory, sqlite) = (Memory::new(), open(&dir.path().join("c.sqlite")).await);
+async fn check(database: &Database, calls: &[Call]) {
+    let memory = Memory::new();
     let mut known = Known::default();
     for call in calls {
         let expected = perform(&memory, call, &known).await;
-        assert_eq!(perform(&sqlite, call, &known).await, expected, "{call:?}");
+        assert_eq!(perform(database, call, &known).await, expected, "{call:?}");
         let (_, lease, is_kept) = expected;
         known.leases.extend(lease);
         if let (Call::Append(draft), true) = (call, is_kept) {
@@ -278,16 +278,34 @@ async fn check(calls: &[Call]) {
             known.seqs[draft.run] += 1;
         }
     }
-    assert_eq!(everything(&sqlite).await, everything(&memory).await);
-    sqlite.close().await;
+    assert_eq!(everything(database).await, everything(&memory).await);
+    database.close().await;
+}
+
+fn run(check: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(check);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn stores_cannot_be_told_apart(calls in prop::collection::vec(call(), 1..80)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(check(&calls));
+    fn sqlite_cannot_be_told_from_memory(calls in prop::collection::vec(call(), 1..80)) {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            check(&open(&dir.path().join("c.sqlite")).await, &calls).await;
+        });
+    }
+
+    #[test]
+    fn postgres_cannot_be_told_from_memory(calls in prop::collection::vec(call(), 1..80)) {
+        run(async {
+            let address = postgres::database().await;
+            check(&Database::connect(&address, &Settings::default()).await.unwrap(), &calls).await;
+        });
     }
 }

@@ -1,0 +1,291 @@
+//! What a server and other processes do to a database: locks, races, ended sessions. Nothing is lost or done twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use conductor_domain::effect::EffectKind;
+use conductor_domain::id::{EffectId, RepoId};
+use conductor_domain::time::Timestamp;
+use conductor_port::ledger::{
+    AppendError, Batch, EffectChange, LeaseWish, Leased, Ledger, NewEffect, StreamId,
+};
+use conductor_port::{Fault, FaultKind};
+use conductor_store::{Database, Settings};
+use sqlx::postgres::PgConnection;
+use tokio::task::JoinSet;
+
+use crate::given::{batch, count, run_id};
+use crate::postgres::{column, database, execute, raw};
+
+const LOCK_OF_R_1: &str = "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('stream run/r-1', 0))";
+
+async fn connect(address: &str, settings: &Settings) -> Arc<Database> {
+    Arc::new(Database::connect(address, settings).await.unwrap())
+}
+
+fn fault(outcome: Result<(), AppendError>) -> Fault {
+    match outcome {
+        Err(AppendError::Fault(fault)) => fault,
+        other => panic!("a fault is due, not {other:?}"),
+    }
+}
+
+/// Waits until a session of the store waits for a lock.
+async fn until_one_waits(conn: &mut PgConnection) {
+    let waiting = "SELECT CAST(pid AS TEXT) FROM pg_stat_activity WHERE datname = current_database() \
+        AND application_name = 'conductor' AND wait_event_type = 'Lock'";
+    while column(conn, waiting).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn effect() -> EffectId {
+    EffectId::derive(&run_id("r-1"), 0, 0)
+}
+
+/// Run `r-1` with one effect that could be leased at 10.
+async fn asked(store: &Database) {
+    let asked = NewEffect {
+        id: effect(),
+        run: run_id("r-1"),
+        repo: RepoId(7),
+        kind: EffectKind::Invoke,
+        payload: "{}".to_owned(),
+        priority: 50,
+        not_before: Timestamp(10),
+    };
+    let batch = Batch {
+        effects: vec![asked],
+        ..batch("r-1", 0, "{}")
+    };
+    store.append(batch).await.unwrap();
+}
+
+fn wish() -> LeaseWish {
+    LeaseWish {
+        id: effect(),
+        worker: "worker".to_owned(),
+        now: Timestamp(10),
+        until: Timestamp(20),
+        slot: None,
+    }
+}
+
+/// DEP-1, RUN-4.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_stores_append_to_one_stream_without_gap_or_repeat() {
+    const EACH: usize = 20;
+    let address = database().await;
+    let mut appenders = JoinSet::new();
+    for _ in 0..4 {
+        let store = connect(&address, &Settings::default()).await;
+        appenders.spawn(async move {
+            let mut kept = 0;
+            let mut seq = 0;
+            while kept < EACH {
+                match store.append(batch("r-1", seq, "{}")).await {
+                    Ok(()) => {
+                        kept += 1;
+                        seq += 1;
+                    }
+                    Err(AppendError::Moved { actual }) => seq = actual,
+                    other => panic!("an append was answered with {other:?}"),
+                }
+            }
+            store.close().await;
+        });
+    }
+    appenders.join_all().await;
+    let store = connect(&address, &Settings::default()).await;
+    let records = store
+        .read(&StreamId::Run(run_id("r-1")), 0, u32::MAX)
+        .await
+        .unwrap();
+    let seqs: Vec<u64> = records.iter().map(|record| record.seq).collect();
+    assert_eq!(seqs, (1..=4 * EACH as u64).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn who_appends_to_a_stream_has_it_alone_and_nobody_waits_for_ever() {
+    let address = database().await;
+    let hasty = Settings {
+        busy_timeout: Duration::from_millis(50),
+        ..Settings::default()
+    };
+    let store = connect(&address, &hasty).await;
+    let mut other = raw(&address).await;
+    execute(&mut other, LOCK_OF_R_1).await;
+    let locked = fault(store.append(batch("r-1", 0, "{}")).await);
+    assert_eq!(locked.kind, FaultKind::Transient { retry_after: None });
+    assert!(
+        locked
+            .what
+            .starts_with("append to stream run/r-1 after 0: the database is locked"),
+        "{}",
+        locked.what
+    );
+    store.append(batch("r-2", 0, "{}")).await.unwrap();
+    execute(&mut other, "ROLLBACK").await;
+    store.append(batch("r-1", 0, "{}")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_statement_that_takes_too_long_is_a_passing_fault() {
+    let address = database().await;
+    let hasty = Settings {
+        statement_timeout: Duration::from_millis(50),
+        ..Settings::default()
+    };
+    let store = connect(&address, &hasty).await;
+    let mut other = raw(&address).await;
+    execute(&mut other, LOCK_OF_R_1).await;
+    let slow = fault(store.append(batch("r-1", 0, "{}")).await);
+    assert_eq!(slow.kind, FaultKind::Transient { retry_after: None });
+    assert!(slow.what.contains("statement timeout"), "{}", slow.what);
+}
+
+/// A process that knows nothing of our locks, as another version might, still cannot make us break a stream.
+#[tokio::test]
+async fn a_place_that_was_taken_past_the_lock_is_a_moved_stream() {
+    let address = database().await;
+    let store = connect(&address, &Settings::default()).await;
+    let mut other = raw(&address).await;
+    execute(
+        &mut other,
+        "BEGIN; INSERT INTO records VALUES ('run/r-1', 1, 'theirs', 1, '', '', '', '', '', '', '', 1, '')",
+    )
+    .await;
+    let append = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { Ledger::append(&*store, batch("r-1", 0, "{}")).await }
+    });
+    let mut eye = raw(&address).await;
+    until_one_waits(&mut eye).await;
+    execute(&mut other, "COMMIT").await;
+    assert_eq!(append.await.unwrap(), Err(AppendError::Moved { actual: 1 }));
+    assert_eq!(count(&store, "r-1").await, 1);
+}
+
+/// OWN-1. Between the look at an effect and its change, nobody leases it.
+#[tokio::test]
+async fn a_retry_that_races_with_a_lease_is_refused() {
+    let address = database().await;
+    let store = connect(&address, &Settings::default()).await;
+    asked(&store).await;
+    let mut other = raw(&address).await;
+    execute(
+        &mut other,
+        "BEGIN; UPDATE effects SET status = 'leased', attempts = 1, lease_until = 20",
+    )
+    .await;
+    let retry = Batch {
+        effect_changes: vec![EffectChange::Retry {
+            id: effect(),
+            not_before: Timestamp(5),
+        }],
+        ..batch("r-1", 1, "{}")
+    };
+    let append = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { Ledger::append(&*store, retry).await }
+    });
+    let mut eye = raw(&address).await;
+    until_one_waits(&mut eye).await;
+    execute(&mut other, "COMMIT").await;
+    assert_eq!(append.await.unwrap(), Err(AppendError::LeaseLost));
+}
+
+/// RUN-4. What is leased is judged as it stands when the lease is had, with everything that was kept together with it.
+#[tokio::test]
+async fn a_lease_that_races_with_a_hold_is_not_granted() {
+    let address = database().await;
+    let store = connect(&address, &Settings::default()).await;
+    asked(&store).await;
+    let mut other = raw(&address).await;
+    execute(
+        &mut other,
+        "BEGIN; UPDATE runs SET held = 1; UPDATE effects SET not_before = 9",
+    )
+    .await;
+    let lease = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.lease(wish()).await }
+    });
+    let mut eye = raw(&address).await;
+    until_one_waits(&mut eye).await;
+    execute(&mut other, "COMMIT").await;
+    assert_eq!(lease.await.unwrap(), Ok(Leased::Gone));
+}
+
+/// The isolation that locks rely on is ours to choose, not the server's.
+#[tokio::test]
+async fn a_server_that_would_show_old_rows_is_told_not_to() {
+    let address = database().await;
+    let mut other = raw(&address).await;
+    let name = &column(&mut other, "SELECT CAST(current_database() AS TEXT)").await[0];
+    execute(
+        &mut other,
+        &format!("ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'"),
+    )
+    .await;
+    let store = connect(&address, &Settings::default()).await;
+    execute(&mut other, LOCK_OF_R_1).await;
+    let append = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { Ledger::append(&*store, batch("r-1", 0, "{}")).await }
+    });
+    let mut eye = raw(&address).await;
+    until_one_waits(&mut eye).await;
+    execute(
+        &mut other,
+        "INSERT INTO records VALUES ('run/r-1', 1, 'theirs', 1, '', '', '', '', '', '', '', 1, ''); COMMIT",
+    )
+    .await;
+    assert_eq!(append.await.unwrap(), Err(AppendError::Moved { actual: 1 }));
+}
+
+/// A restart of the server ends all sessions: what was under way is undone and said to be so, and work goes on.
+#[tokio::test]
+async fn ended_sessions_are_a_passing_fault_and_lose_nothing() {
+    let address = database().await;
+    let store = connect(&address, &Settings::default()).await;
+    store.append(batch("r-1", 0, "{}")).await.unwrap();
+    let mut other = raw(&address).await;
+    execute(&mut other, LOCK_OF_R_1).await;
+    let append = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { Ledger::append(&*store, batch("r-1", 1, "{}")).await }
+    });
+    let mut eye = raw(&address).await;
+    until_one_waits(&mut eye).await;
+    let end = "SELECT CAST(pg_terminate_backend(pid, 10000) AS TEXT) FROM pg_stat_activity \
+        WHERE datname = current_database() AND application_name = 'conductor'";
+    column(&mut eye, end).await;
+    assert_eq!(
+        fault(append.await.unwrap()).kind,
+        FaultKind::Transient { retry_after: None }
+    );
+    execute(&mut other, "ROLLBACK").await;
+    assert_eq!(count(&store, "r-1").await, 1);
+    store.append(batch("r-1", 1, "{}")).await.unwrap();
+    assert_eq!(count(&store, "r-1").await, 2);
+}
+
+/// A server that failed over leaves a copy behind that takes no writes.
+#[tokio::test]
+async fn a_server_that_takes_no_writes_is_a_passing_fault() {
+    let address = database().await;
+    let store = connect(&address, &Settings::default()).await;
+    let mut other = raw(&address).await;
+    let name = &column(&mut other, "SELECT CAST(current_database() AS TEXT)").await[0];
+    execute(
+        &mut other,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE SQLSTATE '25006'; END $$; \
+         CREATE TRIGGER refuse BEFORE INSERT ON records FOR EACH ROW EXECUTE FUNCTION refuse()",
+    )
+    .await;
+    let refused = fault(store.append(batch("r-1", 0, "{}")).await);
+    assert_eq!(refused.kind, FaultKind::Transient { retry_after: None }, "{name}");
+    assert!(refused.what.contains("takes no writes"), "{}", refused.what);
+}
