@@ -25,6 +25,7 @@ use conductor_guest::response::Response;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 300;
+const CREDIT: u32 = 4 * 1024 * 1024;
 const STREAM: u64 = 500 * 1024 * 1024;
 
 fn main() -> Outcome<()> {
@@ -56,19 +57,18 @@ fn main() -> Outcome<()> {
     for argv in [&["/bin/true"][..], &["/bin/bash", "-c", "true"]] {
         let inside = || guest.ask(run(argv)).map(drop);
         let raw = || {
-            Ok(drop(
+            spawn(
                 Command::new(argv[0])
                     .args(&argv[1..])
                     .env_clear()
-                    .stdin(Stdio::null())
-                    .status()?,
-            ))
+                    .stdin(Stdio::null()),
+            )
         };
         compare(&argv.join(" "), "raw spawn and wait", ROUNDS, inside, raw)?;
     }
 
     let start = || Guest::start(&program, place.path())?.ask(Request::Ping).map(drop);
-    let raw = || Ok(drop(Command::new("/bin/true").status()?));
+    let raw = || spawn(&mut Command::new("/bin/true"));
     compare("guest start, ping and end", "raw spawn and wait", 50, start, raw)?;
 
     let bytes = STREAM.to_string();
@@ -78,8 +78,17 @@ fn main() -> Outcome<()> {
             .map(drop)
     };
     let script = format!("head -c {STREAM} /dev/zero | cat | cat >/dev/null");
-    let raw = || Ok(drop(Command::new("bash").args(["-c", &script]).status()?));
+    let raw = || spawn(Command::new("bash").args(["-c", &script]));
     compare("500 MiB of output", "head | cat | cat", 5, stream, raw)
+}
+
+fn spawn(command: &mut Command) -> Outcome<()> {
+    let status = command.status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(status.to_string().into())
+    }
 }
 
 /// Prints both medians; rounds are interleaved, so that both see the same machine.
@@ -97,7 +106,7 @@ fn compare(
     }
     let (ours, theirs) = (median(ours), median(theirs));
     let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
-    println!("{what}: {ours:.0?}; {baseline}: {theirs:.0?}; ratio {ratio:.2}");
+    println!("{what}: {ours:.2?}; {baseline}: {theirs:.2?}; ratio {ratio:.2}");
     Ok(())
 }
 
@@ -119,7 +128,7 @@ fn run(argv: &[&str]) -> Request {
         directory: "".into(),
         time_ms: 60_000,
         output: u64::MAX,
-        credit: 4 * 1024 * 1024,
+        credit: CREDIT,
         streams: Streams::Together,
     })
 }
@@ -150,7 +159,7 @@ impl Guest {
         })
     }
 
-    /// Asks and waits for the result, granting what was used.
+    /// Asks and waits for the result, granting what was used once it is half of what was granted.
     fn ask(&mut self, request: Request) -> Outcome<Response> {
         let frame = self.calls.begin(request)?;
         let id = frame.id;
@@ -158,6 +167,7 @@ impl Guest {
         frame.encode(&mut bytes)?;
         let input = self.input.as_mut().ok_or("the channel is open")?;
         input.write_all(&bytes)?;
+        let mut used = 0;
         loop {
             let Some(frame) = self.decoder.next()? else {
                 let count = self.output.read(self.decoder.room())?;
@@ -170,9 +180,13 @@ impl Guest {
             if self.calls.admit(&frame)? == Standing::Over {
                 return Ok(frame.body);
             }
-            if let Response::Output { bytes: printed, .. } = &frame.body
-                && let Some(grant) = self.calls.grant(id, u32::try_from(printed.len())?)
+            if let Response::Output { bytes: printed, .. } = &frame.body {
+                used += u32::try_from(printed.len())?;
+            }
+            if used > CREDIT / 2
+                && let Some(grant) = self.calls.grant(id, used)
             {
+                used = 0;
                 bytes.clear();
                 grant.encode(&mut bytes)?;
                 input.write_all(&bytes)?;

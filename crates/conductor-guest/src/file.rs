@@ -9,7 +9,7 @@ mod place;
 mod walk;
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::order::Range;
-use crate::response::Refusal;
+use crate::response::{CHUNK, Refusal};
 use place::Place;
 
 pub use walk::Findings;
@@ -206,12 +206,18 @@ fn read_file(file: OwnedFd) -> Result<(Vec<u8>, Mode), Error> {
     }
     let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
     check_size(size)?;
-    let mut bytes = Vec::with_capacity(size);
-    // The file may grow while it is read, so the limit is held here too.
-    File::from(file)
-        .take(MAX_FILE as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|io| error("reading a file", errno_of(&io)))?;
+    // One byte more than its size tells the end in the same turn. It may grow while it is read, so the limit is held
+    // here too.
+    let mut bytes = Vec::with_capacity(size + 1);
+    while bytes.len() <= MAX_FILE {
+        match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
+            Ok(0) => break,
+            Ok(_) if bytes.len() == size => break,
+            Ok(_) => bytes.reserve(CHUNK),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(error("reading a file", errno)),
+        }
+    }
     check_size(bytes.len())?;
     Ok((bytes, Mode::from_raw_mode(stat.st_mode & 0o777)))
 }

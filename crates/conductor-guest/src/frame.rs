@@ -144,14 +144,14 @@ impl<M: Message> Decoder<M> {
     ///
     /// The buffer at most doubles, so a claimed length alone reserves nothing.
     pub fn room(&mut self) -> &mut [u8] {
-        if self.start > 0 {
+        if self.start > 0 && self.buffer.len() - self.end < ROOM {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
         if self.buffer.len() - self.end < ROOM {
             let longest = HEADER + M::LONGEST + ROOM;
-            let doubled = (self.buffer.len() * 2).clamp(2 * ROOM, longest.max(2 * ROOM));
+            let doubled = (self.buffer.len() * 2).clamp(4 * ROOM, longest.max(4 * ROOM));
             self.buffer.reserve_exact(doubled - self.buffer.len());
             self.buffer.resize(doubled, 0);
         }
@@ -206,7 +206,7 @@ impl<M: Message> Decoder<M> {
     /// Frees what a long frame needed, once it has been taken.
     fn give_back(&mut self) {
         (self.start, self.end) = (0, 0);
-        if self.buffer.len() > 2 * ROOM + crate::response::CHUNK {
+        if self.buffer.len() > 4 * ROOM {
             self.buffer = Vec::new();
         }
     }

@@ -12,7 +12,7 @@ use crate::frame::{HEADER, RequestId, header};
 pub const PROTOCOL: u16 = 1;
 
 /// The most bytes of output or of a file in one frame.
-pub const CHUNK: usize = 128 * 1024;
+pub const CHUNK: usize = 64 * 1024;
 
 /// The most entries or matches in one frame.
 pub const BATCH: usize = 64;
@@ -248,7 +248,7 @@ pub fn output_header(id: RequestId, stream: Stream, length: usize) -> [u8; OUTPU
 const OUTPUT: u8 = 129;
 
 impl Body for Response {
-    const LONGEST: usize = 2 * CHUNK;
+    const LONGEST: usize = 4 * CHUNK;
 
     fn kind(&self) -> u8 {
         match self {

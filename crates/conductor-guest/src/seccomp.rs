@@ -1,8 +1,9 @@
 //! Decides which system calls nothing in a sandbox may make (S-40): one table, in the two forms that sandboxes take.
 //!
 //! [`bpf`] is for `bwrap --seccomp FD` and for the guest itself; [`docker_profile_json`] for `--security-opt seccomp=`.
-//! What is not in the table is allowed, except calls newer than the table, which do not exist (`bpf` only: a profile
-//! cannot say it). Foreign architectures are killed, and on x86-64 the x32 calls with them.
+//! What is not in the table is allowed, except calls newer than the table, which do not exist. Foreign architectures
+//! are killed, and on x86-64 the x32 calls with them. A profile says less than the program: it has no word for "newer",
+//! and an engine ignores names that its libseccomp does not know, so in Docker the guest installs the program as well.
 //! This module does not install anything.
 
 mod table;

@@ -13,6 +13,9 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 
+/// What the channel to the host may hold, if the kernel grants it: fewer turns for a command that prints much.
+const PIPE: usize = 256 * 1024;
+
 /// Both directions of the channel.
 #[derive(Debug)]
 pub(crate) struct Channel {
@@ -45,6 +48,8 @@ pub(crate) fn take() -> Result<Channel, String> {
     rustix::stdio::dup2_stdout(&null).map_err(attempt("replacing standard output"))?;
     drop(null);
     close_others([&input, &output]).map_err(|error| format!("closing descriptors: {error}"))?;
+    // A host that made no pipe, or a kernel that grants no more, only takes more turns.
+    let _ = rustix::pipe::fcntl_setpipe_size(&output, PIPE);
     let shared = Shared {
         descriptor: output,
         writing: Mutex::new(Vec::new()),
@@ -96,16 +101,20 @@ impl AsFd for Outlet {
 }
 
 impl Outlet {
-    /// Sends a response.
-    pub(crate) fn send(&self, id: RequestId, body: Response) -> rustix::io::Result<()> {
+    /// Sends responses, in one piece.
+    pub(crate) fn send<const N: usize>(
+        &self,
+        id: RequestId,
+        bodies: [Response; N],
+    ) -> rustix::io::Result<()> {
         let mut buffer = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         buffer.clear();
-        let frame = Frame { id, body };
-        if frame.encode(&mut buffer).is_err() {
-            // Only a text of unforeseen length gets here; the request must still have its result.
-            buffer.clear();
-            let body = Response::Fault("the answer is too long for a frame".into());
-            let _fits = Frame { id, body }.encode(&mut buffer);
+        for body in bodies {
+            if (Frame { id, body }).encode(&mut buffer).is_err() {
+                // Only a text of unforeseen length gets here; the request must still have its result.
+                let body = Response::Fault("the answer is too long for a frame".into());
+                let _fits = Frame { id, body }.encode(&mut buffer);
+            }
         }
         write_all(self.as_fd(), &buffer)
     }

@@ -16,6 +16,9 @@ use crate::channel::Outlet;
 /// The most that a pipe can hold for an unprivileged writer: what a command printed before it ended is no more.
 const LAST_BYTES: usize = 1024 * 1024;
 
+/// How many chunks of one pipe are moved before others have their turn.
+const TURNS: u32 = 8;
+
 /// One chunk with room for its header before it.
 pub(crate) type Buffer = Box<[u8]>;
 
@@ -93,8 +96,9 @@ impl Output {
             .map(|pipe| pipe.reader.as_fd())
     }
 
-    /// Moves at most one chunk of each pipe.
+    /// Moves what the pipes hold, at most a few chunks of each: to wait costs more than to look once more.
     pub(crate) fn pump(&mut self, buffer: &mut Buffer, outlet: &Outlet) -> rustix::io::Result<()> {
+        let mut turns = TURNS;
         let mut at = 0;
         while let Some(pipe) = self.pipes.get_mut(at) {
             let is_muted = self.left == 0;
@@ -135,7 +139,11 @@ impl Output {
                 buffer[..OUTPUT_HEADER].copy_from_slice(&output_header(self.id, pipe.stream, count));
                 outlet.send_framed(&buffer[..OUTPUT_HEADER + count])?;
             }
-            at += 1;
+            turns -= 1;
+            if turns == 0 {
+                turns = TURNS;
+                at += 1;
+            }
         }
         Ok(())
     }

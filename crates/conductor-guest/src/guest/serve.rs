@@ -71,6 +71,12 @@ enum Stage {
     },
 }
 
+/// What a wait ended with, besides output. The end of the channel is an order, too.
+struct Ready {
+    orders: bool,
+    deaths: bool,
+}
+
 /// Whether to go on.
 #[derive(PartialEq, Eq)]
 enum Next {
@@ -105,11 +111,13 @@ impl Guest {
     /// Serves until the channel ends or the host says so.
     pub(crate) fn serve(mut self) -> Result<(), String> {
         loop {
-            let has_orders = self.wait().map_err(|errno| format!("waiting: {errno}"))?;
-            if has_orders && self.read_orders()? == Next::Stop {
+            let ready = self.wait().map_err(|errno| format!("waiting: {errno}"))?;
+            if ready.orders && self.read_orders()? == Next::Stop {
                 return Ok(());
             }
-            self.bury();
+            if ready.deaths {
+                self.bury();
+            }
             self.hold_to_time();
             if self.carry_output().is_err() {
                 // Nobody listens any more.
@@ -118,8 +126,8 @@ impl Guest {
         }
     }
 
-    /// Waits until something can be done; true when it is an order, or the end of the channel.
-    fn wait(&mut self) -> rustix::io::Result<bool> {
+    /// Waits until something can be done.
+    fn wait(&mut self) -> rustix::io::Result<Ready> {
         let timeout = self.until_next_deadline();
         let mut awaited = vec![
             PollFd::new(&self.input, PollFlags::IN),
@@ -128,22 +136,21 @@ impl Guest {
             PollFd::new(&self.deaths, PollFlags::IN),
         ];
         for command in &self.commands {
-            awaited.extend(
-                command
-                    .output
-                    .awaited()
-                    .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
-            );
+            let pipes = command.output.awaited();
+            awaited.extend(pipes.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         }
         match rustix::event::poll(&mut awaited, timeout.as_ref()) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok(false),
+            Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
-        if !awaited[1].revents().is_empty() {
+        let is_ready = |at: usize| !awaited[at].revents().is_empty();
+        if is_ready(1) {
             return Err(Errno::PIPE);
         }
-        Ok(!awaited[0].revents().is_empty())
+        Ok(Ready {
+            orders: is_ready(0),
+            deaths: is_ready(2),
+        })
     }
 
     fn until_next_deadline(&self) -> Option<Timespec> {
@@ -183,7 +190,10 @@ impl Guest {
         let result = match request {
             Request::Run(run) => self.run(id, &run)?,
             Request::View { path, range } => match self.root.view(&path, range) {
-                Ok(bytes) => Some(self.send_file(id, &bytes)),
+                Ok(bytes) => {
+                    self.send_file(id, &bytes);
+                    None
+                }
                 Err(error) => Some(failed(error)),
             },
             Request::CreateFile { path, content } => Some(done(self.root.create(&path, &content))),
@@ -205,7 +215,7 @@ impl Guest {
         };
         if let Some(result) = result {
             // A channel that is gone is seen by the next wait.
-            let _ = self.outlet.send(id, result);
+            let _ = self.outlet.send(id, [result]);
         }
         Ok(next)
     }
@@ -240,11 +250,20 @@ impl Guest {
         })
     }
 
-    fn send_file(&self, id: RequestId, bytes: &[u8]) -> Response {
-        for chunk in bytes.chunks(CHUNK) {
-            let _ = self.outlet.send(id, Response::FileBytes(chunk.to_vec()));
+    /// Sends a file and, along with its last bytes, the result: a small file takes the host one read.
+    fn send_file(&self, id: RequestId, bytes: &[u8]) {
+        let mut chunks = bytes.chunks(CHUNK).peekable();
+        while let Some(chunk) = chunks.next() {
+            let part = Response::FileBytes(chunk.to_vec());
+            // A channel that is gone is seen by the next wait.
+            let _ = match chunks.peek() {
+                Some(_) => self.outlet.send(id, [part]),
+                None => self.outlet.send(id, [part, Response::Done]),
+            };
         }
-        Response::Done
+        if bytes.is_empty() {
+            let _ = self.outlet.send(id, [Response::Done]);
+        }
     }
 
     fn walk(&self, id: RequestId, walk: Walk, pattern: Option<Pattern>) -> Option<Response> {
@@ -305,7 +324,7 @@ impl Guest {
                     usage,
                     dropped: command.output.dropped(),
                 };
-                self.outlet.send(command.id, Response::Exited(exited))?;
+                self.outlet.send(command.id, [Response::Exited(exited)])?;
             }
         }
         self.commands

@@ -66,7 +66,7 @@ fn work(root: &Beneath, outlet: &Outlet, waiting: &Receiver<Job>) {
             Err(fault @ Error::Fault { .. }) => Response::Fault(fault.to_string()),
         };
         // A channel that is gone ends the whole guest; the main thread sees it.
-        let _ = outlet.send(job.id, result);
+        let _ = outlet.send(job.id, [result]);
     }
 }
 
@@ -78,7 +78,7 @@ struct Sending<'a> {
 
 impl Findings for Sending<'_> {
     fn take(&mut self, batch: Response) {
-        let _ = self.outlet.send(self.id, batch);
+        let _ = self.outlet.send(self.id, [batch]);
     }
 
     fn is_late(&self) -> bool {

@@ -360,7 +360,7 @@ fn unknown_kinds_and_the_other_directions_kinds_are_refused() {
 fn a_message_that_does_not_fit_is_not_sent_in_part() {
     let frame = Frame {
         id: RequestId(1),
-        body: Response::Fault("x".repeat(3 * CHUNK)),
+        body: Response::Fault("x".repeat(5 * CHUNK)),
     };
     let mut bytes = vec![1, 2, 3];
     assert!(frame.encode(&mut bytes).is_err());
