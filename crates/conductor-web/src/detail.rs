@@ -31,11 +31,26 @@ pub(crate) fn run_view(row: &RunRow, run: &Run) -> RunView {
         held: row.held,
         needs_human: row.needs_human,
         ended: row.terminal,
+        ended_because: ended_because(&run.phase),
         priority: row.priority,
         pull_request: row.pull_request,
         events: row.seq,
         created_at: row.created_at,
         updated_at: row.updated_at,
+    }
+}
+
+/// Says why a run was called off or given up (RUN-12).
+fn ended_because(phase: &Phase) -> Option<String> {
+    match phase {
+        Phase::Cancelled { reason } | Phase::Failed { reason } => Some(reason.to_string()),
+        Phase::Pending(_)
+        | Phase::Planning(_)
+        | Phase::AwaitingPlanApproval(_)
+        | Phase::Executing(_)
+        | Phase::Proposing(_)
+        | Phase::AwaitingMerge(_)
+        | Phase::Completed => None,
     }
 }
 

@@ -412,6 +412,32 @@ mod tests {
         assert_eq!(detail.holds.len(), 1);
     }
 
+    /// RUN-12: a run that ended early says by whom and why, in its line and in its whole.
+    #[tokio::test]
+    async fn a_run_that_ended_early_says_why() {
+        let fake = Fake::with_repo();
+        let mut played = Played::start(&fake).until_plan_gate("the plan");
+        let because = |list: RunList| list.runs[0].ended_because.clone();
+        let open = reader(&fake).runs(RunFilter::default()).await.expect("read");
+        assert_eq!(because(open), None);
+        let by = OperatorName::parse("ann").expect("a name");
+        let comment = Some("not this year".to_owned());
+        played.feed(&Input::Operate {
+            by,
+            action: Action::Cancel { comment },
+        });
+        let said = Some("by ann: not this year".to_owned());
+        let detail = reader(&fake).run(&run()).await.expect("the run is there");
+        assert_eq!(detail.run.ended_because, said);
+        let change = reader(&fake)
+            .state_change(&run())
+            .await
+            .expect("the run is there");
+        assert_eq!(change.run.ended_because, said);
+        let ended = reader(&fake).runs(RunFilter::default()).await.expect("read");
+        assert_eq!(because(ended), said);
+    }
+
     /// BEY-4: everything that waits for a person is in one place.
     #[tokio::test]
     async fn approvals_list_only_what_waits_for_a_person() {

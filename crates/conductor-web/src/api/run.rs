@@ -33,6 +33,9 @@ pub struct RunView {
     pub needs_human: bool,
     /// Whether it has ended.
     pub ended: bool,
+    /// Why it was called off or given up; absent while it is open, and where it was completed.
+    #[serde(default)]
+    pub ended_because: Option<String>,
     /// The queue position, 1 to 10.
     pub priority: u8,
     /// The pull request's number.
@@ -174,7 +177,7 @@ pub struct PhaseSpan {
     pub name: String,
     /// From when.
     pub from: Timestamp,
-    /// How long; until now for the last one.
+    /// How long; up to the last record for the last one.
     pub ms: u64,
 }
 

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use conductor_domain::id::RunId;
 use conductor_domain::time::Millis;
 use conductor_web::api::{AuditView, ReplayView, RunDetail};
+use conductor_web::visible;
 use serde::Serialize;
 
 use crate::demo::stage::Stage;
@@ -18,6 +19,7 @@ use crate::show::time;
 pub(crate) struct Summary {
     run: RunId,
     outcome: String,
+    ended_because: Option<String>,
     merged: bool,
     phases: Vec<Phase>,
     plans: u32,
@@ -80,6 +82,7 @@ impl Summary {
         Ok(Self {
             merged: detail.run.phase == "completed",
             outcome: detail.run.status.clone(),
+            ended_because: detail.run.ended_because.clone(),
             phases,
             plans: detail.plans,
             attempts: detail.attempts,
@@ -121,7 +124,18 @@ impl Summary {
     pub(crate) fn people(&self) -> String {
         let mark = |holds: bool| if holds { "✔" } else { "✘" };
         let mut text = String::from("\n");
-        let _string = writeln!(text, "{} run {} {}", mark(self.merged), self.run, self.outcome);
+        let why = self
+            .ended_because
+            .as_ref()
+            .map(|reason| format!(": {}", visible::line(reason)));
+        let _string = writeln!(
+            text,
+            "{} run {} {}{}",
+            mark(self.merged),
+            self.run,
+            self.outcome,
+            why.unwrap_or_default()
+        );
         for phase in &self.phases {
             let _string = writeln!(
                 text,
@@ -136,7 +150,7 @@ impl Summary {
             self.plans, self.attempts, self.events
         );
         for test in &self.tests {
-            let _string = writeln!(text, "  {}", conductor_web::visible::line(test));
+            let _string = writeln!(text, "  {}", visible::line(test));
         }
         if let (Some(number), Some(url), Some(head)) =
             (self.pull_request, &self.pull_request_url, &self.head_sha)
@@ -156,7 +170,7 @@ impl Summary {
             self.audit.records
         );
         for finding in &self.audit.findings {
-            let _string = writeln!(text, "    {}", conductor_web::visible::line(finding));
+            let _string = writeln!(text, "    {}", visible::line(finding));
         }
         let _string = writeln!(
             text,

@@ -42,6 +42,9 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
     for hold in &detail.holds {
         field("held", visible::line(&hold.text));
     }
+    if let Some(reason) = &run.ended_because {
+        field("ended", visible::line(reason));
+    }
     field("waits for", detail.waits_for.clone());
     if !detail.under_way.is_empty() {
         field("under way", detail.under_way.join(", "));

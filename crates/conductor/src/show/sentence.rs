@@ -83,6 +83,10 @@ fn tell(event: &Event) -> Option<String> {
         format!("Conductor died during {effect}; it is taken up again")
     } else if let Event::EffectRetryScheduled { reason, attempt, .. } = event {
         format!("try {attempt} did not work: {reason}")
+    } else if let Event::RunCancelled { reason } = event {
+        format!("called off: {reason}")
+    } else if let Event::RunFailed { reason } = event {
+        format!("given up: {reason}")
     } else if let Event::CleanedUp { .. } = event {
         "everything given back".to_owned()
     } else {
@@ -93,4 +97,31 @@ fn tell(event: &Event) -> Option<String> {
 
 fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use conductor_domain::id::OperatorName;
+    use conductor_domain::phase::EndReason;
+
+    use super::*;
+
+    /// RUN-12: whoever watches hears why it is over.
+    #[test]
+    fn an_early_end_is_told_with_its_reason() {
+        let by = OperatorName::parse("ann").expect("a name");
+        let cancelled = Event::RunCancelled {
+            reason: EndReason::PlanRejected { by },
+        };
+        assert_eq!(
+            tell(&cancelled).as_deref(),
+            Some("called off: ann rejected the plan")
+        );
+        let failed = Event::RunFailed {
+            reason: EndReason::SetUpImpossible {
+                why: "the issue was deleted".into(),
+            },
+        };
+        assert_eq!(tell(&failed).as_deref(), Some("given up: the issue was deleted"));
+    }
 }

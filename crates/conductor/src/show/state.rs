@@ -3,6 +3,15 @@
 //! This module does not know colours.
 
 use conductor_web::api::RunView;
+use conductor_web::visible;
+
+/// Where a run stands, and for one that ended early also why.
+pub(crate) fn outcome(run: &RunView) -> String {
+    match &run.ended_because {
+        Some(reason) => format!("{}: {}", state(run), visible::line(reason)),
+        None => state(run),
+    }
+}
 
 /// The symbol and the word for where a run stands.
 pub(crate) fn state(run: &RunView) -> String {

@@ -46,7 +46,7 @@ pub(crate) async fn watch(session: &Session, args: WatchArgs) -> Result<Exit, Fa
     progress.finish();
     let last = last?;
     session.out.data(&last, |last| {
-        format!("{}  {}\n", last.run.id, crate::show::state::state(&last.run))
+        format!("{}  {}\n", last.run.id, crate::show::state::outcome(&last.run))
     })?;
     if last.run.ended {
         return Ok(if last.run.phase == "completed" {
