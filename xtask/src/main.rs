@@ -48,7 +48,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "setup",
-        about: "install and start what tests need: setup git|python3|node22|docker|postgres|chromium|all",
+        about: "install and start what tests need: setup git|python3|bubblewrap|node22|docker|postgres|chromium|all",
         run: setup::run,
     },
     Command {

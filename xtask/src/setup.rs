@@ -1,4 +1,4 @@
-//! Installs and starts what tests and the demo need, each thing once: `setup git|python3|node22|docker|postgres|chromium|all`.
+//! Installs and starts what tests and the demo need, each thing once: `setup git|python3|bubblewrap|node22|docker|postgres|chromium|all`.
 //!
 //! Every thing is a file with one function that returns at once when the thing is there. Root on Debian installs by
 //! apt; anybody else is told exactly what to run. It does not know which test uses what.
@@ -28,6 +28,10 @@ const THINGS: &[Thing] = &[
     Thing {
         name: "python3",
         ensure: interpreter::python3,
+    },
+    Thing {
+        name: "bubblewrap",
+        ensure: interpreter::bubblewrap,
     },
     Thing {
         name: "node22",
@@ -68,10 +72,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes sure of what the workspace's tests start: git, and an interpreter for each language that stories are told in.
+/// Makes sure of what the workspace's tests start: git, the sandbox's launcher, and an interpreter for each language that stories are told in.
 pub(crate) fn for_tests() -> Result<()> {
     interpreter::git()?;
     interpreter::python3()?;
+    interpreter::bubblewrap()?;
     interpreter::node()
 }
 

@@ -5,7 +5,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::hold::{Hold, HoldKind};
-use crate::phase::Phase;
 use crate::run::Run;
 use crate::time::Timestamp;
 
@@ -41,19 +40,12 @@ pub fn next_deadline(run: &Run) -> Option<(Timestamp, Deadline)> {
         (since.after(run.spec.limits.reminder), Deadline::Reminder)
     });
     let flush = (!run.throttle.deferred.is_empty()).then(|| (run.throttle.opens_at(), Deadline::Flush));
-    let poll = match &run.phase {
-        Phase::AwaitingMerge(_) => run
-            .heard
-            .pull_request_at
-            .map(|at| (at.after(run.spec.limits.poll), Deadline::Poll)),
-        Phase::Pending(_)
-        | Phase::Planning(_)
-        | Phase::AwaitingPlanApproval(_)
-        | Phase::Executing(_)
-        | Phase::Proposing(_)
-        | Phase::Completed
-        | Phase::Cancelled { .. }
-        | Phase::Failed { .. } => None,
-    };
+    // Also outside the merge gate: a merge or a close counts wherever the run stands.
+    let has_open_pull_request = run.pull_request.is_some() && !run.phase.is_terminal();
+    let poll = run
+        .heard
+        .pull_request_at
+        .filter(|_| has_open_pull_request)
+        .map(|at| (at.after(run.spec.limits.poll), Deadline::Poll));
     [provider, reminder, flush, poll].into_iter().flatten().min()
 }

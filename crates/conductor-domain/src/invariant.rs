@@ -80,7 +80,13 @@ fn gates_are_bound(run: &Run) -> bool {
     match &run.phase {
         Phase::AwaitingPlanApproval(waiting) => {
             waiting.gate.subject
-                == plan_subject(&waiting.plan.artifact, &waiting.issue.artifact, &run.spec.policy)
+                == plan_subject(
+                    &waiting.plan.artifact,
+                    &waiting.review.artifact,
+                    &waiting.issue.artifact,
+                    &run.spec.policy,
+                    waiting.gate.opened_at,
+                )
         }
         Phase::Pending(_)
         | Phase::Planning(_)

@@ -79,14 +79,11 @@ impl MessageKind {
     /// Tells whether it passes the throttle: failures, gates and questions must be heard (GH-4).
     pub fn passes_throttle(self) -> bool {
         match self {
-            Self::Gate | Self::Failure | Self::Question => true,
-            Self::Transition
-            | Self::OperatorAction
-            | Self::Plan
-            | Self::Review
-            | Self::TestReport
-            | Self::Remark
-            | Self::Digest => false,
+            // What an operator decided at a gate belongs to the gate.
+            Self::Gate | Self::Failure | Self::Question | Self::OperatorAction => true,
+            Self::Transition | Self::Plan | Self::Review | Self::TestReport | Self::Remark | Self::Digest => {
+                false
+            }
         }
     }
 
@@ -199,7 +196,9 @@ fn harmless_line(text: &str) -> String {
 pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     let mut at_line_start = true;
-    for c in text.chars() {
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        let next = characters.peek().copied();
         match c {
             '\n' => {
                 out.push('\n');
@@ -208,10 +207,13 @@ pub fn harmless(text: &str) -> String {
             }
             '\t' => out.push('\t'),
             '<' => out.push_str("&lt;"),
-            // A zero-width joiner would do against mentions too, but nothing invisible may be in our text.
-            '@' => out.push_str("&#64;"),
+            // An entity would be decoded before mentions and references are looked for.
+            '@' if next.is_some_and(char::is_alphanumeric) => out.push_str("(at)"),
+            '#' if next.is_some_and(|next| next.is_ascii_digit()) => out.push_str("no. "),
             '[' if at_line_start => out.push_str("\\["),
-            '!' => out.push_str("&#33;"),
+            '!' if next == Some('[') => out.push_str("&#33;"),
+            // A link shows its target.
+            ']' if next == Some('(') => out.push_str("] "),
             c if is_hidden(c) => out.push_str(&format!("\u{27e8}U+{:04X}\u{27e9}", u32::from(c))),
             c => out.push(c),
         }

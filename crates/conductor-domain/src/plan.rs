@@ -195,15 +195,20 @@ pub struct TestReport {
     pub artifact: Artifact,
 }
 
-/// Computes what a plan approval is bound to: the plan, the issue it answers, and the policy (BEY-1, S-50).
-pub fn plan_subject(plan: &Artifact, issue: &Artifact, policy: &crate::spec::PolicyVersion) -> Digest {
-    Digest::of(
-        format!(
-            "plan {}\nissue {}\npolicy {}\n",
-            plan.digest, issue.digest, policy.0
-        )
-        .as_bytes(),
-    )
+/// Computes what a plan approval is bound to: everything that is shown with the question, and the asking itself, so
+/// that an answer to an earlier asking never fits a later one (BEY-1, S-47, S-50).
+pub fn plan_subject(
+    plan: &Artifact,
+    review: &Artifact,
+    issue: &Artifact,
+    policy: &crate::spec::PolicyVersion,
+    asked_at: crate::time::Timestamp,
+) -> Digest {
+    let shown = format!(
+        "plan {}\nreview {}\nissue {}\n",
+        plan.digest, review.digest, issue.digest
+    );
+    Digest::of(format!("{shown}policy {}\nasked {}\n", policy.0, asked_at.0).as_bytes())
 }
 
 #[cfg(test)]

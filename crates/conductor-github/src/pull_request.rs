@@ -85,6 +85,10 @@ impl Client {
         let place = Place::of(repo)?;
         let attempt = format!("read the pull request {place}#{}", number.0);
         let id = number.0.to_string();
+        // The base first: read after the pull request, a merge in between would look like a base that moved under it.
+        let base_head = self
+            .read_branch(&place, Grant::ReadPullRequests, &repo.base_branch)
+            .await?;
         let call = self.call(&attempt, Method::GET, &place, &["pulls", &id], &[]);
         let found: model::PullRequest = self.read(&place, Grant::ReadPullRequests, call).await?;
         if found.base.repo.as_ref().is_none_or(|base| base.id != repo.id.0) {
@@ -103,9 +107,7 @@ impl Client {
         Ok(PullRequestReading {
             state,
             head_repo: found.head.repo.map(|head| RepoId(head.id)),
-            base_head: self
-                .read_branch(&place, Grant::ReadPullRequests, &found.base.branch)
-                .await?,
+            base_head,
             changes_requested: self.changes_requested(&place, number).await?,
             failed_checks: self.failed_checks(&place, &head).await?,
             head,

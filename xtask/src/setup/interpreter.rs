@@ -50,6 +50,18 @@ pub(super) fn python3() -> Result<()> {
     Ok(())
 }
 
+/// Makes sure of bubblewrap, which starts sandboxes.
+pub(super) fn bubblewrap() -> Result<()> {
+    if workspace::find("bwrap").is_none() {
+        apt::install(&["bubblewrap"])?;
+    }
+    ready(
+        "bubblewrap",
+        &process::capture(command("bwrap").arg("--version"))?,
+    );
+    Ok(())
+}
+
 /// Makes sure of any Node with the built-in test runner: the one on `PATH` when it is new enough, else our own.
 pub(super) fn node() -> Result<()> {
     let shown = process::capture(command("node").arg("--version")).unwrap_or_default();

@@ -137,14 +137,14 @@ fn plan_reviewed(draft: &mut Draft<'_>, review: &Review) {
     });
     match review.verdict {
         Verdict::Approve => proposal::propose_plan(draft, &plan, review),
-        Verdict::Reject if revisions < draft.run().spec.limits.plan_revisions => {
+        Verdict::Reject => {
             draft.record(Event::PlanSentBack {
                 feedback: review.artifact.clone(),
             });
-        }
-        Verdict::Reject => {
-            let reason = format!("the reviewer rejected the plan {} times", revisions + 1);
-            draft.hold(Hold::Failure { reason });
+            if revisions >= draft.run().spec.limits.plan_revisions {
+                let reason = format!("the reviewer rejected the plan {} times", revisions + 1);
+                draft.hold(Hold::Failure { reason });
+            }
         }
     }
 }

@@ -99,13 +99,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Tells effects of some kinds to stop, where they can.
+    /// Tells effects of some kinds to stop; one that nobody has begun is then never begun, and one that writes at the
+    /// forge already finishes all the same.
     pub(super) fn stop(&mut self, which: impl Fn(EffectKind) -> bool) {
         let stopping: Vec<EffectId> = self
             .run
             .in_flight
             .iter()
-            .filter(|(_, effect)| effect.kind.is_stoppable() && !effect.stopping && which(effect.kind))
+            .filter(|(_, effect)| !effect.stopping && which(effect.kind))
             .map(|(id, _)| id.clone())
             .collect();
         for effect in stopping {

@@ -4,10 +4,11 @@
 
 use crate::decide::draft::Draft;
 use crate::decide::speech;
-use crate::effect::{Effect, EffectKind};
+use crate::effect::{CommentTarget, Effect, EffectKind};
 use crate::event::Event;
+use crate::id::PullRequestNumber;
 use crate::input::Report;
-use crate::phase::EndReason;
+use crate::phase::{EndReason, Phase};
 
 pub(super) fn complete(draft: &mut Draft<'_>) {
     end(draft, Event::RunCompleted);
@@ -24,8 +25,41 @@ pub(super) fn fail(draft: &mut Draft<'_>, reason: EndReason) {
 fn end(draft: &mut Draft<'_>, event: Event) {
     draft.record(event);
     draft.stop(EffectKind::is_work);
+    close_pull_request(draft);
     draft.flush(Some(speech::ended(draft.run())));
     clean_up_if_idle(draft);
+}
+
+/// Closes the pull request of a run that was called off or given up, and says so there (RUN-11).
+fn close_pull_request(draft: &mut Draft<'_>) {
+    let is_called_off = match &draft.run().phase {
+        Phase::Cancelled { reason } | Phase::Failed { reason } => *reason != EndReason::PullRequestClosed,
+        Phase::Pending(_)
+        | Phase::Planning(_)
+        | Phase::AwaitingPlanApproval(_)
+        | Phase::Executing(_)
+        | Phase::Proposing(_)
+        | Phase::AwaitingMerge(_)
+        | Phase::Completed => false,
+    };
+    if let Some(number) = draft
+        .run()
+        .pull_request
+        .as_ref()
+        .map(|pull_request| pull_request.number)
+        && is_called_off
+    {
+        close(draft, number);
+    }
+}
+
+fn close(draft: &mut Draft<'_>, number: PullRequestNumber) {
+    let message = Box::new(speech::ended(draft.run()));
+    draft.ask(Effect::PostComment {
+        target: CommentTarget::PullRequest(number),
+        message,
+    });
+    draft.ask(Effect::ClosePullRequest { number });
 }
 
 /// Gives everything back as soon as nothing of the run's own work is under way any more.
@@ -55,7 +89,7 @@ pub(super) fn heard_late(draft: &mut Draft<'_>, report: &Report) {
             draft.note(format!(
                 "pull request {number} came after the end and is closed again"
             ));
-            draft.ask(Effect::ClosePullRequest { number: *number });
+            close(draft, *number);
         }
         Report::Pushed { commit } => {
             draft.record(Event::Pushed {

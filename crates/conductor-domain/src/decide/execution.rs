@@ -26,8 +26,22 @@ pub(super) fn committed(draft: &mut Draft<'_>, commit: &CommitId, tree: &CommitI
     });
 }
 
+/// Judges what is there when the Implementer changed nothing more: nothing at all is a failed attempt, work of an
+/// earlier attempt is tested as it stands, because what failed may have been the environment.
 pub(super) fn nothing_committed(draft: &mut Draft<'_>) {
     draft.note("the Implementer changed nothing");
+    let work = draft
+        .run()
+        .workspace
+        .clone()
+        .filter(|workspace| workspace.head != workspace.base);
+    if let Some(workspace) = work {
+        draft.record(Event::TestingBegan {
+            commit: workspace.head,
+            then: AfterTests::Review,
+        });
+        return;
+    }
     let feedback = executing(draft.run())
         .map(|executing| executing.feedback.clone())
         .unwrap_or_default();
@@ -52,7 +66,8 @@ pub(super) fn tests_ran(draft: &mut Draft<'_>, tests: &TestRun) -> Result<(), Re
             });
             return Ok(());
         }
-        Ending::Lost | Ending::NotRun { .. } => {
+        // RUN-12: what ran out of time is for a human, like what could not be run.
+        Ending::Lost | Ending::NotRun { .. } | Ending::TimedOut => {
             draft.hold(Hold::Failure {
                 reason: tests.describe(),
             });
@@ -172,17 +187,16 @@ fn attempt_failed(draft: &mut Draft<'_>, feedback: Vec<Artifact>, why: &str) {
     let Some(retries) = executing(draft.run()).map(|executing| executing.retries) else {
         return;
     };
-    if retries >= draft.run().spec.limits.implementation_retries {
-        draft.hold(Hold::Failure {
-            reason: format!("attempt {} failed: {why}", retries + 1),
-        });
-        return;
-    }
+    // Kept before the hold, so that a retry answers to the newest failure.
     draft.record(Event::AttemptFailed {
         retries: retries + 1,
         feedback,
     });
-    if retries == 0 {
+    if retries >= draft.run().spec.limits.implementation_retries {
+        draft.hold(Hold::Failure {
+            reason: format!("attempt {} failed: {why}", retries + 1),
+        });
+    } else if retries == 0 {
         draft.say(speech::first_failure(why));
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn faulted(
         .ok_or(Refusal::UnknownEffect)?
         .clone();
     let is_over = draft.run().phase.is_terminal();
-    if asked.stopping || (is_over && asked.kind.is_stoppable()) {
+    if asked.kind.is_stoppable() && (asked.stopping || is_over) {
         settle(draft, effect, format!("{} was stopped: {fault}", asked.kind));
         go_on(draft);
         return Ok(());

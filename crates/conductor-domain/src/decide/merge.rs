@@ -28,7 +28,8 @@ pub(super) fn noticed(draft: &mut Draft<'_>, notice: &Notice) {
         NoticeSubject::Base => look_at(draft, None),
         // Only an edit can change what is shown with the plan; comments, our own among them, cannot (S-50).
         NoticeSubject::Issue { number } => {
-            let waits = matches!(draft.run().phase, Phase::AwaitingPlanApproval(_)) && notice.event == "issues";
+            let waits =
+                matches!(draft.run().phase, Phase::AwaitingPlanApproval(_)) && notice.event == "issues";
             if waits && number == draft.run().spec.issue && draft.run().work_in_flight().is_none() {
                 draft.ask(Effect::ReadIssue { issue: number });
             }
@@ -102,6 +103,10 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
     let Phase::AwaitingMerge(_) = draft.run().phase else {
         return;
     };
+    if draft.run().is_held() {
+        // RUN-1a: only merge and close move a held run; the rest is read again when it is free.
+        return;
+    }
     let heard = draft.run().heard.clone();
     let proposed = draft
         .run()

@@ -39,6 +39,7 @@ pub(super) fn operate(draft: &mut Draft<'_>, by: &OperatorName, action: &Action)
         Action::Pause => pause(draft, by),
         Action::Resume => resume(draft, by),
         Action::Cancel { comment } => {
+            draft.say(speech::operator_did(by, "cancelled the run", comment.as_deref()));
             ending::cancel(
                 draft,
                 EndReason::Operator {
@@ -174,6 +175,7 @@ fn reject(
         by: by.clone(),
         comment: comment.map(str::to_owned),
     });
+    draft.say(speech::operator_did(by, &format!("rejected the {kind}"), comment));
     let reason = match kind {
         GateKind::Plan => EndReason::PlanRejected { by: by.clone() },
         GateKind::Diff => EndReason::DiffRejected { by: by.clone() },

@@ -16,10 +16,16 @@ use crate::plan::{Plan, Review, plan_subject};
 use crate::refusal::Refusal;
 use crate::run::Run;
 
-pub(super) fn plan_gate(draft: &Draft<'_>, plan: &Plan, issue: &IssueSnapshot) -> Gate {
+pub(super) fn plan_gate(draft: &Draft<'_>, plan: &Plan, review: &Review, issue: &IssueSnapshot) -> Gate {
     Gate {
         kind: GateKind::Plan,
-        subject: plan_subject(&plan.artifact, &issue.artifact, &draft.run().spec.policy),
+        subject: plan_subject(
+            &plan.artifact,
+            &review.artifact,
+            &issue.artifact,
+            &draft.run().spec.policy,
+            draft.now(),
+        ),
         opened_at: draft.now(),
         findings: vec![],
     }
@@ -29,7 +35,7 @@ pub(super) fn propose_plan(draft: &mut Draft<'_>, plan: &Plan, review: &Review) 
     let Some(issue) = draft.run().issue.clone() else {
         return;
     };
-    let gate = plan_gate(draft, plan, &issue);
+    let gate = plan_gate(draft, plan, review, &issue);
     let message = speech::plan_proposed(plan, &gate);
     draft.record(Event::PlanProposed {
         gate,

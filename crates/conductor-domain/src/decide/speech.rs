@@ -235,6 +235,13 @@ pub(super) fn coalesced(mut messages: Vec<Message>) -> Option<Message> {
                     message.speaker,
                     harmless(&message.headline)
                 ));
+                match &message.body {
+                    Body::Empty => {}
+                    Body::Own { text: own } => {
+                        own.lines().for_each(|line| text.push_str(&format!("  {line}\n")))
+                    }
+                    Body::Kept { .. } => text.push_str("  (the words are on the run's page)\n"),
+                }
             }
             let kind = if last.kind.passes_throttle() {
                 last.kind
@@ -300,6 +307,11 @@ pub(super) fn check_summary(run: &Run, proposing: &Proposing) -> String {
 
 /// One line without anything that is not meant to be seen.
 fn plain_line(text: &str) -> String {
-    let visible: String = text.chars().filter(|c| !crate::message::is_hidden(*c)).collect();
+    // Titles and commits are read by machines: no reference closes a foreign issue, no mention calls anybody (SEC-2).
+    let defused = text.replace('#', "no. ").replace('@', "(at)");
+    let visible: String = defused
+        .chars()
+        .filter(|c| !crate::message::is_hidden(*c))
+        .collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -41,7 +41,8 @@ pub(super) fn issue_read(draft: &mut Draft<'_>, issue: &IssueSnapshot) {
         }
         Phase::Pending(SetUp::ReadingIssue) => draft.record(Event::IssueSnapshotted { issue: issue.clone() }),
         Phase::AwaitingPlanApproval(waiting) if waiting.issue.artifact.digest != issue.artifact.digest => {
-            let gate = super::proposal::plan_gate(draft, &waiting.plan.clone(), issue);
+            let gate =
+                super::proposal::plan_gate(draft, &waiting.plan.clone(), &waiting.review.clone(), issue);
             draft.record(Event::GateReopened {
                 gate,
                 issue: issue.clone(),

@@ -196,7 +196,7 @@ fn who_may_say_what() {
         (
             MessageKind::OperatorAction,
             [true, false, false, false, false],
-            false,
+            true,
         ),
         (MessageKind::Plan, [true, true, false, false, false], false),
         (MessageKind::Review, [false, false, true, false, false], false),
