@@ -77,6 +77,7 @@ pub(crate) fn for_tests() -> Result<()> {
     interpreter::git()?;
     interpreter::python3()?;
     interpreter::bubblewrap()?;
+    postgres::ensure()?;
     interpreter::node()
 }
 

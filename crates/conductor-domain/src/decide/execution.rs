@@ -73,10 +73,7 @@ pub(super) fn tests_ran(draft: &mut Draft<'_>, tests: &TestRun) -> Result<(), Re
             });
             return Ok(());
         }
-        Ending::Exited { .. }
-        | Ending::Signalled { .. }
-        | Ending::TimedOut
-        | Ending::LimitExceeded { .. } => {}
+        Ending::Exited { .. } | Ending::Signalled { .. } | Ending::LimitExceeded { .. } => {}
     }
     draft.record(Event::TestsRan {
         tests: tests.clone(),

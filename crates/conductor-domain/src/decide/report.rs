@@ -165,7 +165,6 @@ fn answers(kind: EffectKind, report: &Report) -> bool {
         Report::PullRequestClosed => kind == EffectKind::ClosePullRequest,
         Report::CommentPosted { .. } => kind == EffectKind::PostComment,
         Report::CleanedUp { .. } => kind == EffectKind::CleanUp,
-        Report::Stopped => kind.is_work(),
-        Report::Interrupted { .. } => kind.is_work(),
+        Report::Stopped | Report::Interrupted { .. } => kind.is_work(),
     }
 }

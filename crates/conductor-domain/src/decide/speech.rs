@@ -238,7 +238,7 @@ pub(super) fn coalesced(mut messages: Vec<Message>) -> Option<Message> {
                 match &message.body {
                     Body::Empty => {}
                     Body::Own { text: own } => {
-                        own.lines().for_each(|line| text.push_str(&format!("  {line}\n")))
+                        own.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
                     }
                     Body::Kept { .. } => text.push_str("  (the words are on the run's page)\n"),
                 }
