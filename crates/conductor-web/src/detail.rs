@@ -94,6 +94,31 @@ pub(crate) fn open_question(run: &Run) -> Option<&EffectId> {
     run.holds.iter().find_map(question)
 }
 
+/// Says that the run is paused, why, and whether a person must act (RUN-1a).
+fn paused(run: &Run) -> String {
+    let holds: Vec<&Hold> = run.holds.iter().collect();
+    if let [Hold::Operator { by }] = holds.as_slice() {
+        return format!("paused by {by}");
+    }
+    let why: Vec<String> = holds
+        .iter()
+        .map(|hold| match hold {
+            Hold::Operator { by } => format!("by {by}"),
+            // What failed says so itself.
+            Hold::Failure { reason } => visible::line(reason),
+            Hold::Question { .. } | Hold::ProviderLimit { .. } | Hold::Policy { .. } | Hold::KillSwitch => {
+                visible::line(&hold.to_string())
+            }
+        })
+        .collect();
+    let acts = if holds.iter().any(|hold| hold.needs_human()) {
+        "; a person must act"
+    } else {
+        ""
+    };
+    format!("paused: {}{acts}", why.join("; "))
+}
+
 /// Says what the run waits for.
 pub(crate) fn waits_for(run: &Run) -> String {
     if run.phase.is_terminal() {
@@ -104,12 +129,7 @@ pub(crate) fn waits_for(run: &Run) -> String {
         };
     }
     if run.is_held() {
-        let why: Vec<String> = run
-            .holds
-            .iter()
-            .map(|hold| visible::line(&hold.to_string()))
-            .collect();
-        return why.join("; ");
+        return paused(run);
     }
     match &run.phase {
         Phase::Pending(SetUp::ReadingIssue) => "the forge: the issue is being read",

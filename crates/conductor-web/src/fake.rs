@@ -13,12 +13,12 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
-use conductor_domain::effect::CommentTarget;
+use conductor_domain::effect::{CommentTarget, EffectKind};
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
 use conductor_domain::forge::{IssueProblem, NoticeSubject, PullRequest};
 use conductor_domain::id::{
-    CommitId, IssueNumber, OperatorName, ProjectId, PullRequestNumber, RepoId, RunId,
+    CommitId, EffectId, IssueNumber, OperatorName, ProjectId, PullRequestNumber, RepoId, RunId,
 };
 use conductor_domain::instance::{Instance, InstanceInput, Registration, decide_instance, evolve_instance};
 use conductor_domain::spec::{
@@ -63,6 +63,8 @@ pub(crate) struct World {
     pub(crate) records: Vec<Record>,
     pub(crate) issues: BTreeMap<u64, Result<Issue, IssueProblem>>,
     pub(crate) down: bool,
+    /// Runs whose working directory is being made.
+    pub(crate) begun: Vec<RunId>,
     dedupe: BTreeSet<String>,
     blobs: BTreeMap<Digest, Vec<u8>>,
 }
@@ -338,8 +340,20 @@ impl Views for Fake {
         Ok((self.world().instance.clone(), head))
     }
 
-    async fn effects(&self, _: &RunId) -> Result<Vec<EffectRow>, Fault> {
-        Ok(vec![])
+    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>, Fault> {
+        let begun = self.world().begun.contains(run);
+        let prepare = EffectRow {
+            id: EffectId::parse(format!("{run}.1.0")).expect("an effect's name"),
+            run: run.clone(),
+            repo: RepoId(7),
+            kind: EffectKind::PrepareWorkspace,
+            payload: String::new(),
+            status: if begun { "leased" } else { "pending" }.to_owned(),
+            attempts: u32::from(begun),
+            stop: false,
+            created_at: Timestamp(1),
+        };
+        Ok(vec![prepare])
     }
 
     async fn writes(&self, _: &RunId) -> Result<Vec<ForgeWrite>, Fault> {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use conductor_domain::artifact::Artifact;
 use conductor_domain::digest::Digest;
+use conductor_domain::effect::EffectKind;
 use conductor_domain::fault::Fault;
 use conductor_domain::gate::GateKind;
 use conductor_domain::id::{OperatorName, RunId};
 use conductor_domain::instance::{Instance, Registration};
-use conductor_domain::phase::{Phase, Proposing, ProposingStep};
+use conductor_domain::phase::{Phase, Proposing, ProposingStep, SetUp};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::run::Run;
 use conductor_port::blobs::Blobs;
@@ -82,9 +83,13 @@ impl Reader {
     /// Tells where a run stands, briefly.
     pub(crate) async fn state_change(&self, id: &RunId) -> Result<StateChange, Error> {
         let (row, run) = self.state(id).await?;
+        let waits_for = match self.queued(&row, &run).await? {
+            Some(queued) => queued,
+            None => detail::waits_for(&run),
+        };
         Ok(StateChange {
             run: detail::run_view(&row, &run),
-            waits_for: detail::waits_for(&run),
+            waits_for,
             cleaned_up: run.cleaned_up,
         })
     }
@@ -102,6 +107,45 @@ impl Reader {
             waiting.push(self.detail(&row, &parse_state(&row)?).await?);
         }
         Ok(Approvals { waiting })
+    }
+
+    /// Says which slot a run waits for, where all are taken by others; it would look busy otherwise.
+    async fn queued(&self, row: &RunRow, run: &Run) -> Result<Option<String>, Error> {
+        if run.is_held() || !self.is_before_its_slot(run).await? {
+            return Ok(None);
+        }
+        let (instance, _) = self.views.instance().await?;
+        let Some(registration) = instance.repos.get(&row.repo) else {
+            return Ok(None);
+        };
+        let filter = RunFilter {
+            repo: Some(row.repo),
+            limit: MAX_RUNS,
+            ..RunFilter::default()
+        };
+        let mut taken = 0;
+        for other in self.views.runs(&filter).await? {
+            let other = parse_state(&other)?;
+            let holds_one = !other.cleaned_up
+                && !matches!(other.phase, Phase::Pending(SetUp::ReadingIssue))
+                && !self.is_before_its_slot(&other).await?;
+            taken += u32::from(holds_one);
+        }
+        let slots = registration.slots;
+        Ok((taken >= slots)
+            .then(|| format!("a free slot of {} ({taken} of {slots} taken)", registration.repo)))
+    }
+
+    /// Tells whether a run asked for its working directory and nobody began to make it; the slot is taken with that.
+    async fn is_before_its_slot(&self, run: &Run) -> Result<bool, Error> {
+        if !matches!(run.phase, Phase::Pending(SetUp::PreparingWorkspace)) {
+            return Ok(false);
+        }
+        let effects = self.views.effects(run.id()).await?;
+        let mut asked = effects
+            .iter()
+            .filter(|effect| effect.kind == EffectKind::PrepareWorkspace);
+        Ok(asked.all(|effect| effect.attempts == 0))
     }
 
     async fn detail(&self, row: &RunRow, run: &Run) -> Result<RunDetail, Error> {
@@ -123,10 +167,18 @@ impl Reader {
             Some(plan) => Some(self.text(&plan.artifact).await?),
             None => None,
         };
+        let queued = self.queued(row, run).await?;
+        let is_under_way = |kind: EffectKind| queued.is_none() || kind != EffectKind::PrepareWorkspace;
+        let under_way = run
+            .in_flight
+            .values()
+            .filter(|effect| is_under_way(effect.kind))
+            .map(|effect| effect.kind.to_string())
+            .collect();
         Ok(RunDetail {
             run: detail::run_view(row, run),
             branch: run.spec.branch(),
-            waits_for: detail::waits_for(run),
+            waits_for: queued.unwrap_or_else(|| detail::waits_for(run)),
             next: detail::next_steps(run, &allowed),
             allowed: allowed.into_iter().map(str::to_owned).collect(),
             holds: detail::holds(run),
@@ -141,11 +193,7 @@ impl Reader {
             }),
             attempts: history.attempts,
             plans: history.plans,
-            under_way: run
-                .in_flight
-                .values()
-                .map(|effect| effect.kind.to_string())
-                .collect(),
+            under_way,
             cleaned_up: run.cleaned_up,
             saved: history.saved,
         })
@@ -351,7 +399,7 @@ mod tests {
     use super::*;
     use crate::api::{ActionRequest, NextStep};
     use crate::fake::played::Played;
-    use crate::fake::{Fake, request};
+    use crate::fake::{Fake, request, row};
 
     fn reader(fake: &Fake) -> Reader {
         let fake = Arc::new(fake.clone());
@@ -410,6 +458,62 @@ mod tests {
         );
         assert_eq!(detail.waits_for, "paused by ann");
         assert_eq!(detail.holds.len(), 1);
+    }
+
+    /// RUN-1a: people see that a run is paused, why, and whether it waits for them.
+    #[test]
+    fn a_held_run_reads_as_paused_with_its_reasons() {
+        let mut state: serde_json::Value = serde_json::from_str(&row("r-1", 1, None).state).expect("JSON");
+        for (holds, said) in [
+            (
+                serde_json::json!({ "failure": { "hold": "failure", "reason": "push: refused" } }),
+                "paused: push: refused; a person must act",
+            ),
+            (
+                serde_json::json!({ "kill_switch": { "hold": "kill_switch" } }),
+                "paused: the kill switch is on",
+            ),
+            (
+                serde_json::json!({
+                    "operator": { "hold": "operator", "by": "ann" },
+                    "policy": { "hold": "policy", "reason": "no" },
+                }),
+                "paused: by ann; policy: no; a person must act",
+            ),
+        ] {
+            state["holds"] = holds;
+            let run: Run = serde_json::from_value(state.clone()).expect("a run");
+            assert_eq!(detail::waits_for(&run), said);
+        }
+    }
+
+    /// A run in the queue does not look busy, and says what it is queued behind.
+    #[tokio::test]
+    async fn a_run_behind_others_says_that_it_waits_for_a_slot() {
+        let fake = Fake::with_repo();
+        let _played = Played::start(&fake).until_workspace();
+        let alone = reader(&fake).run(&run()).await.expect("the run is there");
+        assert_eq!(alone.waits_for, "its working directory");
+        assert_eq!(alone.under_way, ["prepare_workspace"]);
+        let mut other = row("r-2", 2, None);
+        other.state = other
+            .state
+            .replace("\"reading_issue\"", "\"preparing_workspace\"");
+        fake.world().rows.push(other);
+        let both_queued = reader(&fake).run(&run()).await.expect("the run is there");
+        assert_eq!(both_queued.waits_for, "its working directory");
+        fake.world().begun.push(RunId::parse("r-2").expect("a slug"));
+        let queued = reader(&fake).run(&run()).await.expect("the run is there");
+        assert_eq!(queued.waits_for, "a free slot of o/r (1 of 1 taken)");
+        assert_eq!(queued.under_way, Vec::<String>::new());
+        let change = reader(&fake)
+            .state_change(&run())
+            .await
+            .expect("the run is there");
+        assert_eq!(change.waits_for, queued.waits_for);
+        fake.world().begun.push(run());
+        let begun = reader(&fake).run(&run()).await.expect("the run is there");
+        assert_eq!(begun.waits_for, "its working directory");
     }
 
     /// RUN-12: a run that ended early says by whom and why, in its line and in its whole.

@@ -39,8 +39,8 @@ impl Played {
         played
     }
 
-    /// Plays it to the gate where a person judges the plan.
-    pub(crate) fn until_plan_gate(mut self, plan: &str) -> Self {
+    /// Plays it to where its working directory is asked for.
+    pub(crate) fn until_workspace(mut self) -> Self {
         let issue = IssueSnapshot {
             number: IssueNumber(1),
             title: "T".into(),
@@ -49,23 +49,29 @@ impl Played {
             author: "ann".into(),
         };
         self.report(EffectKind::ReadIssue, Report::IssueRead { issue });
+        self
+    }
+
+    /// Plays it to the gate where a person judges the plan.
+    pub(crate) fn until_plan_gate(self, plan: &str) -> Self {
+        let mut played = self.until_workspace();
         let base = CommitId::parse("b".repeat(40)).expect("hex");
-        self.report(EffectKind::PrepareWorkspace, Report::WorkspacePrepared { base });
-        let artifact = self.keep(ArtifactKind::Plan, plan);
+        played.report(EffectKind::PrepareWorkspace, Report::WorkspacePrepared { base });
+        let artifact = played.keep(ArtifactKind::Plan, plan);
         let plan = Plan {
             artifact,
             summary: "S".into(),
             files: vec!["a".into()],
         };
-        self.invoked(Outcome::Planned { plan });
-        let artifact = self.keep(ArtifactKind::Review, "fine");
-        self.invoked(Outcome::Reviewed {
+        played.invoked(Outcome::Planned { plan });
+        let artifact = played.keep(ArtifactKind::Review, "fine");
+        played.invoked(Outcome::Reviewed {
             review: Review {
                 verdict: Verdict::Approve,
                 artifact,
             },
         });
-        self
+        played
     }
 
     /// Takes an input in, as the engine would.

@@ -28,9 +28,9 @@ pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
             );
             let _string = writeln!(
                 text,
-                "  since {}, waits for {}",
+                "  since {}, {}",
                 time::ago(run.updated_at, now),
-                waiting.waits_for
+                state::waits(run, &waiting.waits_for)
             );
             for step in &waiting.next {
                 let _string = writeln!(text, "    {}", step.command);

@@ -97,7 +97,7 @@ async fn respond(stage: &Stage, person: &Person, run: &RunId) -> Result<(), Fail
             .await?;
         stage.merge(pull_request.number).await?;
     } else if !detail.holds.is_empty() {
-        let what = format!("run {run} stands still: {}", detail.waits_for);
+        let what = format!("run {run} is {}", detail.waits_for);
         return Err(Failure::coded(
             "CDR0417",
             what,

@@ -39,13 +39,15 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
             ),
         );
     }
-    for hold in &detail.holds {
-        field("held", visible::line(&hold.text));
-    }
     if let Some(reason) = &run.ended_because {
         field("ended", visible::line(reason));
     }
-    field("waits for", detail.waits_for.clone());
+    let name = if state::is_paused(run) {
+        "stands still"
+    } else {
+        "waits for"
+    };
+    field(name, detail.waits_for.clone());
     if !detail.under_way.is_empty() {
         field("under way", detail.under_way.join(", "));
     }
@@ -65,13 +67,8 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
             }
         }
     }
-    let phases: Vec<String> = detail
-        .phases
-        .iter()
-        .map(|span| format!("{} {}", span.name, time::length(Millis(span.ms))))
-        .collect();
-    if !phases.is_empty() {
-        field("phases", phases.join(" → "));
+    if !detail.phases.is_empty() {
+        field("phases", phases(detail, now));
     }
     match (&detail.gate, &detail.plan) {
         (Some(open), _) => text.push_str(&gate(open)),
@@ -85,6 +82,21 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
         }
     }
     text
+}
+
+/// Where the time went; an open run is in its last phase until now, and not until something last happened.
+fn phases(detail: &RunDetail, now: Timestamp) -> String {
+    let last = detail.phases.len().saturating_sub(1);
+    let spans = detail.phases.iter().enumerate().map(|(place, span)| {
+        let is_going_on = place == last && !detail.run.ended;
+        let length = if is_going_on {
+            now.since(span.from)
+        } else {
+            Millis(span.ms)
+        };
+        format!("{} {}", span.name, time::length(length))
+    });
+    spans.collect::<Vec<_>>().join(" → ")
 }
 
 /// Shows what a gate asks to approve.
@@ -121,6 +133,40 @@ mod tests {
     use conductor_domain::digest::Digest;
 
     use super::*;
+
+    fn shown(waits_for: &str, held: bool, ended: bool, now: Timestamp) -> String {
+        let detail_of_it = serde_json::json!({
+            "run": {
+                "id": "r-1", "project": "p", "repo": "o/r", "repo_id": 7, "issue": 1, "title": "T",
+                "phase": if ended { "cancelled" } else { "planning" }, "status": "", "held": held,
+                "needs_human": held, "ended": ended, "ended_because": ended.then_some("by ann: no"),
+                "priority": 5, "pull_request": null, "events": 3, "created_at": 0, "updated_at": 0,
+            },
+            "branch": "b", "waits_for": waits_for, "next": [], "allowed": [], "holds": [], "gate": null,
+            "plan": null, "tests": [], "pull_request": null, "attempts": 0, "plans": 0, "under_way": [],
+            "phases": [{ "name": "pending", "from": 0, "ms": 1000 }, { "name": "last", "from": 1_000_000, "ms": 5 }],
+            "cleaned_up": ended, "saved": null,
+        });
+        detail(&serde_json::from_value(detail_of_it).expect("a detail"), now)
+    }
+
+    /// RUN-1a, RUN-12: a paused run reads as paused, an ended one says why, an open one is in its phase until now.
+    #[test]
+    fn a_run_says_how_it_stands_and_since_when() {
+        let now = Timestamp(3_601_000_000);
+        let open = shown("the Planner", false, false, now);
+        assert!(open.contains("waits for     the Planner\n"), "{open}");
+        assert!(open.contains("pending 1.0 s → last 1 h 0 min\n"), "{open}");
+        let paused = shown("paused: push: no; a person must act", true, false, now);
+        assert!(
+            paused.contains("stands still  paused: push: no; a person must act\n"),
+            "{paused}"
+        );
+        assert!(paused.contains("planning (paused, needs you)"), "{paused}");
+        let ended = shown("nothing: it is over", false, true, now);
+        assert!(ended.contains("ended         by ann: no\n"), "{ended}");
+        assert!(ended.contains("last 5 ms\n"), "{ended}");
+    }
 
     /// S-48: a plan cannot hide words from its reader, nor draw on the terminal.
     #[test]

@@ -5,6 +5,20 @@
 use conductor_web::api::RunView;
 use conductor_web::visible;
 
+/// Tells whether a run stands still, whatever phase it is in.
+pub(crate) fn is_paused(run: &RunView) -> bool {
+    run.held && !run.ended
+}
+
+/// What a run waits for, as the rest of a line; one that is paused says so itself.
+pub(crate) fn waits(run: &RunView, waits_for: &str) -> String {
+    if is_paused(run) {
+        waits_for.to_owned()
+    } else {
+        format!("waits for {waits_for}")
+    }
+}
+
 /// Where a run stands, and for one that ended early also why.
 pub(crate) fn outcome(run: &RunView) -> String {
     match &run.ended_because {
@@ -26,7 +40,8 @@ pub(crate) fn state(run: &RunView) -> String {
         _ => "▶",
     };
     let waits = match (run.needs_human, run.held) {
-        (true, _) => " (needs you)",
+        (true, true) => " (paused, needs you)",
+        (true, false) => " (needs you)",
         (false, true) => " (paused)",
         (false, false) => "",
     };

@@ -55,7 +55,9 @@ pub(crate) async fn watch(session: &Session, args: WatchArgs) -> Result<Exit, Fa
             Exit::Failed
         });
     }
-    session.out.talk(&format!("waits for {}", last.waits_for));
+    session
+        .out
+        .talk(&crate::show::state::waits(&last.run, &last.waits_for));
     session.out.talk(&format!(
         "hint: `conductor run show {}` shows what to do",
         last.run.id
