@@ -82,6 +82,36 @@ pub(crate) struct ToldLimits {
 }
 
 impl ToldLimits {
+    /// Refuses lengths and amounts with which nothing could ever be done, or a person would be written to without end.
+    fn check(&self, path: &Path) -> Result<(), Failure> {
+        let told = [
+            ("invocation-tokens", self.invocation_tokens, 1),
+            ("invocation-seconds", self.invocation_seconds, 1),
+            (
+                "invocation-tool-calls",
+                self.invocation_tool_calls.map(u64::from),
+                1,
+            ),
+            ("test-seconds", self.test_seconds, 1),
+            ("reminder-seconds", self.reminder_seconds, 60),
+            ("poll-seconds", self.poll_seconds, 1),
+        ];
+        for (key, told, least) in told {
+            if let Some(told) = told.filter(|told| *told < least) {
+                let what = format!(
+                    "{} cannot be used: `{key} = {told}` is too little",
+                    path.display()
+                );
+                return Err(usage(
+                    "CDR0406",
+                    what,
+                    &format!("`{key}` must be {least} or more"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Completes them with the defaults.
     pub(crate) fn complete(&self) -> Limits {
         let usual = Limits::default();
@@ -113,7 +143,10 @@ impl Told {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(self),
-            Err(error) => return Err(Failure::because(format!("reading {}", path.display()), &error)),
+            Err(error) => {
+                let what = format!("reading {}: {error}", path.display());
+                return Err(Failure::coded("CDR0406", what, "look at its permissions"));
+            }
         };
         let file: Self = toml::from_str(&text).map_err(|error| {
             let what = format!(
@@ -123,6 +156,7 @@ impl Told {
             );
             Failure::coded("CDR0406", what, "docs/cli.md lists the settings").exiting(Exit::Usage)
         })?;
+        file.limits.check(path)?;
         Ok(Self {
             listen: self.listen.or(file.listen),
             forge_url: self.forge_url.or(file.forge_url),
@@ -282,6 +316,32 @@ mod tests {
             );
             assert!(failure.what.contains(place), "{text}: {}", failure.what);
         }
+    }
+
+    /// RUN-13: a limit of nothing is a mistake, not a wish; how often something is repeated may be never.
+    #[test]
+    fn a_limit_under_its_minimum_is_refused_with_the_minimum() {
+        for (line, least) in [
+            ("invocation-tokens = 0", "1 or more"),
+            ("invocation-seconds = 0", "1 or more"),
+            ("invocation-tool-calls = 0", "1 or more"),
+            ("test-seconds = 0", "1 or more"),
+            ("poll-seconds = 0", "1 or more"),
+            ("reminder-seconds = 0", "60 or more"),
+            ("reminder-seconds = 59", "60 or more"),
+        ] {
+            let failure = with_file(&format!("[limits]\n{line}\n"), Told::default()).expect_err(line);
+            assert_eq!(
+                (failure.exit, failure.code.as_deref()),
+                (Exit::Usage, Some("CDR0406"))
+            );
+            assert!(failure.what.contains(line), "{}", failure.what);
+            let hint = failure.hint.expect("a hint");
+            assert!(hint.contains(least), "{line}: {hint}");
+        }
+        let least =
+            "[limits]\nreminder-seconds = 60\npoll-seconds = 1\nagent-retries = 0\nplan-revisions = 0\n";
+        with_file(least, Told::default()).expect("valid");
     }
 
     /// SEC-7: until there is a login, nobody else can reach the door.
