@@ -194,19 +194,8 @@ impl Error {
             Self::InstanceRefused(refusal) => refusal.hint(),
             Self::BadSignature => "the forge and --webhook-secret-file must hold the same secret",
             Self::NoWebhooks => "start the server with --webhook-secret-file FILE",
-            Self::Busy
-            | Self::Fault(Fault {
-                kind: FaultKind::Transient { .. },
-                ..
-            }) => "try again in a moment",
-            Self::Fault(Fault {
-                kind: FaultKind::Conflict,
-                ..
-            }) => "look again, then repeat",
-            Self::Fault(Fault {
-                kind: FaultKind::Permanent,
-                ..
-            }) => "a repeat will not help; `conductor doctor` looks for the cause",
+            Self::Busy => "try again in a moment",
+            Self::Fault(fault) => fault_hint(fault),
         }
     }
 
@@ -243,6 +232,36 @@ impl Error {
             code: self.code().to_owned(),
             detail: self.to_string(),
             hint: self.hint().to_owned(),
+        }
+    }
+}
+
+/// What a person can do about a fault. A fault carries words and no cause, so what it is about is told by the words that
+/// the store chooses for it.
+fn fault_hint(fault: &Fault) -> &'static str {
+    let says = |words: &[&str]| words.iter().any(|word| fault.what.contains(word));
+    if says(&["no room is left", "No space left", "is full"]) {
+        return "make room on the disk that holds the data directory, then try again";
+    }
+    if says(&["is locked"]) {
+        return "another program holds the database; end it, or try again when it has finished";
+    }
+    if says(&[
+        "is damaged",
+        "is not a database",
+        "is malformed",
+        "is referred to and not kept",
+    ]) {
+        return "`conductor audit verify` names what is damaged; bring back a copy of the database";
+    }
+    if says(&["projection", "the instance's state"]) {
+        return "`conductor projections rebuild` makes the views anew; `conductor audit verify` checks the log";
+    }
+    match fault.kind {
+        FaultKind::Transient { .. } => "try again in a moment",
+        FaultKind::Conflict => "look again, then repeat",
+        FaultKind::Permanent => {
+            "a repeat will not help; `conductor audit verify` checks the log, `conductor doctor` this machine"
         }
     }
 }
@@ -295,5 +314,47 @@ impl IntoResponse for Error {
             | Self::Fault(_) => {}
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What helps against a full disk does not help against a damaged file.
+    #[test]
+    fn the_hint_of_a_fault_follows_what_it_says() {
+        for (fault, hint) in [
+            (
+                Fault::transient("keep: no room is left for the database: x"),
+                "make room",
+            ),
+            (
+                Fault::transient("keep: the database is locked by another process, or too busy: x"),
+                "another program holds",
+            ),
+            (
+                Fault::permanent("read: the database is damaged: x"),
+                "audit verify",
+            ),
+            (
+                Fault::permanent("plan sha256:0 is referred to and not kept"),
+                "audit verify",
+            ),
+            (
+                Fault::permanent("the projection of run r-1 cannot be read (x)"),
+                "projections rebuild",
+            ),
+            (
+                Fault::transient("the forge answered 502"),
+                "try again in a moment",
+            ),
+            (Fault::conflict("moved"), "look again"),
+            (Fault::permanent("anything else"), "will not help"),
+        ] {
+            let error = Error::from(fault);
+            assert!(error.hint().contains(hint), "{error}: {}", error.hint());
+            assert_eq!(error.code(), "CDR0313");
+        }
     }
 }
