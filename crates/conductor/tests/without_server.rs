@@ -103,5 +103,28 @@ fn a_doctor_without_data_warns_and_does_not_fail() {
     assert_eq!(health("git"), Some("ok".into()));
     assert_eq!(health("data directory"), Some("warn".into()));
     assert_eq!(health("server"), Some("warn".into()));
+    // EXEC-1: what a start would refuse is said before.
+    assert_eq!(health("executor"), Some("warn".into()));
     assert_eq!(output.status.code(), Some(0));
+}
+
+/// Settings that cannot be read are a failure with something to do about it, and never an empty hint.
+#[test]
+fn a_doctor_has_a_hint_for_everything_that_is_wrong() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    std::fs::create_dir(dir.path().join("conductor.toml")).expect("a directory in place of the file");
+    let output = conductor(dir.path(), &["doctor", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let checks: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    let wrong: Vec<&serde_json::Value> = checks
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|check| check["health"] != "ok")
+        .collect();
+    assert!(wrong.iter().any(|check| check["name"] == "settings"), "{checks}");
+    for check in wrong {
+        let hint = check["hint"].as_str().unwrap_or_default();
+        assert!(!hint.is_empty(), "{check}");
+    }
 }

@@ -5,6 +5,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use conductor_executor::choice;
 use conductor_git::{Git, Protocol};
 use serde::Serialize;
 
@@ -64,6 +65,15 @@ impl Check {
         }
     }
 
+    fn because(name: &'static str, failure: Failure) -> Self {
+        Self {
+            name,
+            health: Health::Fail,
+            found: failure.what,
+            hint: failure.hint,
+        }
+    }
+
     fn fail(name: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             health: Health::Fail,
@@ -81,6 +91,7 @@ pub(crate) async fn doctor(session: &Session, args: DoctorArgs) -> Result<Exit, 
         database(session).await,
     ];
     checks.push(settings(session));
+    checks.push(executor(session));
     checks.push(server(session).await);
     checks.push(forge(session, args.forge_url).await);
     checks.push(programs());
@@ -190,9 +201,33 @@ async fn database(session: &Session) -> Check {
             }
         }
         Err(failure) if failure.exit == Exit::NoServer => {
-            Check::warn(NAME, "is not there yet", "`conductor serve` makes it")
+            // To whom the directory is closed, every file in it looks absent.
+            match std::fs::read_dir(session.data_dir.path()) {
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Check::fail(
+                    NAME,
+                    format!("cannot be seen: {error}"),
+                    "be the user that owns the data directory",
+                ),
+                Ok(_) | Err(_) => Check::warn(NAME, "is not there yet", "`conductor serve` makes it"),
+            }
         }
-        Err(failure) => Check::fail(NAME, failure.what, failure.hint.unwrap_or_default()),
+        Err(failure) => Check::because(NAME, failure),
+    }
+}
+
+/// Says before a start what a start would say (EXEC-1).
+fn executor(session: &Session) -> Check {
+    const NAME: &str = "executor";
+    let told = Told::default()
+        .or_file(&session.data_dir.settings_file())
+        .unwrap_or_default();
+    match choice::choose(told.executor.as_deref(), None) {
+        Ok(executor) => Check::ok(NAME, executor.as_str()),
+        Err(refused) => Check::warn(
+            NAME,
+            format!("`conductor serve` would refuse to start (CDR0405): {refused}"),
+            "name one with --executor or in conductor.toml; `conductor demo` needs none",
+        ),
     }
 }
 
@@ -202,7 +237,7 @@ fn settings(session: &Session) -> Check {
     match Told::default().or_file(&path) {
         Ok(_) if path.exists() => Check::ok(NAME, format!("{} can be used", path.display())),
         Ok(_) => Check::ok(NAME, "no conductor.toml; flags and defaults count"),
-        Err(failure) => Check::fail(NAME, failure.what, failure.hint.unwrap_or_default()),
+        Err(failure) => Check::because(NAME, failure),
     }
 }
 
@@ -213,7 +248,7 @@ async fn server(session: &Session) -> Check {
         Err(failure) if failure.exit == Exit::NoServer => {
             Check::warn(NAME, failure.what, "start `conductor serve` when you need it")
         }
-        Err(failure) => Check::fail(NAME, failure.what, failure.hint.unwrap_or_default()),
+        Err(failure) => Check::because(NAME, failure),
     }
 }
 
