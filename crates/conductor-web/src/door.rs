@@ -173,6 +173,7 @@ pub fn router(door: Arc<Door>) -> Router {
             post(webhook::receive).layer(DefaultBodyLimit::disable()),
         )
         .route("/", get(handle::greet))
+        .route("/runs/{id}", get(handle::run_page))
         .fallback(handle::nothing_here)
         .layer(from_fn(guard::headers))
         .layer(from_fn_with_state(door.clone(), guard::host))
