@@ -27,7 +27,7 @@ pub(crate) struct DemoArgs {
     /// Works on a copy of this git directory; the original is never touched
     #[arg(long, value_name = "DIR", requires = "scenario")]
     pub(crate) repo: Option<PathBuf>,
-    /// The command that decides whether work is right, with --repo
+    /// The command that decides whether work is right; needed with --repo
     #[arg(long, value_name = "COMMAND", requires = "repo")]
     pub(crate) test: Option<String>,
     /// Title of the issue, with --repo

@@ -2,7 +2,7 @@
 //!
 //! The built-in story comes with the agents; any other comes from files. This module does not know how it ends.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use conductor_agent::stories;
 
@@ -62,7 +62,16 @@ impl Story {
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let test = args.test.as_deref().unwrap_or("true");
+        let test = args.test.as_deref().ok_or_else(|| {
+            unplayable(
+                format!(
+                    "playing on {} needs the command that decides whether work is right",
+                    directory.display()
+                ),
+                "give --test 'COMMAND'; `--test true` lets everything pass",
+            )
+        })?;
+        has_branch(&directory)?;
         Ok(Self {
             about: format!("{} on a copy of {}", scenario.display(), directory.display()),
             name: plain(&name),
@@ -93,6 +102,29 @@ impl Story {
     }
 }
 
+fn unplayable(what: String, hint: &str) -> Failure {
+    Failure::coded("CDR0418", what, hint).exiting(Exit::Usage)
+}
+
+/// Refuses a repository whose HEAD is a commit and no branch: nothing says which branch a pull request should go to.
+fn has_branch(directory: &Path) -> Result<(), Failure> {
+    let dot_git = directory.join(".git");
+    let git_dir = match std::fs::read_to_string(&dot_git) {
+        // A linked working directory or a submodule: the file says where the rest is.
+        Ok(text) => directory.join(text.trim().trim_start_matches("gitdir:").trim()),
+        Err(_) if dot_git.is_dir() => dot_git,
+        Err(_) => directory.to_owned(),
+    };
+    // A directory without one is no repository; its files are what is imported.
+    match std::fs::read_to_string(git_dir.join("HEAD")) {
+        Ok(head) if !head.starts_with("ref:") => Err(unplayable(
+            format!("{} is on no branch (its HEAD is detached)", directory.display()),
+            "check the branch out that the pull request should go to, for example with `git switch main`",
+        )),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// A name that the forge takes.
 fn plain(name: &str) -> String {
     let plain: String = name
@@ -110,5 +142,65 @@ fn plain(name: &str) -> String {
         "repo".to_owned()
     } else {
         plain.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(repo: &Path, test: Option<&str>) -> DemoArgs {
+        let scenario = repo.join("scenario.toml");
+        let played = stories::find("rust").expect("a built-in story").scenario;
+        std::fs::write(&scenario, played).expect("written");
+        DemoArgs {
+            yes: true,
+            keep: false,
+            story: None,
+            scenario: Some(scenario),
+            repo: Some(repo.to_owned()),
+            test: test.map(str::to_owned),
+            title: None,
+            body: None,
+        }
+    }
+
+    #[test]
+    fn a_repository_without_a_test_command_or_a_branch_is_refused_with_the_reason() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let git = dir.path().join(".git");
+        std::fs::create_dir(&git).expect("made");
+        let choose = |head: &str, test: Option<&str>| {
+            std::fs::write(git.join("HEAD"), head).expect("written");
+            Story::choose(&args(dir.path(), test))
+        };
+        let on_main = "ref: refs/heads/main\n";
+        let detached = format!("{}\n", "a".repeat(40));
+        let story = choose(on_main, Some("make check")).expect("playable");
+        assert_eq!(story.test_command, ["make", "check"]);
+        for (head, test, said) in [
+            (on_main, None, "needs the command"),
+            (detached.as_str(), Some("make check"), "HEAD is detached"),
+        ] {
+            let failure = choose(head, test).expect_err(said);
+            assert_eq!(
+                (failure.exit, failure.code.as_deref()),
+                (Exit::Usage, Some("CDR0418"))
+            );
+            assert!(failure.what.contains(said), "{}", failure.what);
+        }
+    }
+
+    #[test]
+    fn a_linked_working_directory_is_asked_for_its_own_branch() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (linked, git) = (dir.path().join("linked"), dir.path().join("git"));
+        std::fs::create_dir(&linked).expect("made");
+        std::fs::create_dir(&git).expect("made");
+        std::fs::write(linked.join(".git"), "gitdir: ../git\n").expect("written");
+        std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").expect("written");
+        has_branch(&linked).expect("on a branch");
+        std::fs::write(git.join("HEAD"), "a".repeat(40)).expect("written");
+        has_branch(&linked).expect_err("on none");
     }
 }
