@@ -84,12 +84,19 @@ impl Program {
             if self.has_ended()? {
                 bail!("the server ended while it was starting");
             }
-            if self.data_dir.join("server.json").exists() && self.say(&["run", "list"])?.code == 0 {
+            if self.is_published() && self.say(&["run", "list"])?.code == 0 {
                 return Ok(());
             }
             ensure!(begun.elapsed() < HOPELESS, "the server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Tells whether this server has said where it is; a killed one leaves its own word behind.
+    fn is_published(&self) -> bool {
+        let text = std::fs::read_to_string(self.data_dir.join("server.json")).unwrap_or_default();
+        let said: Value = serde_json::from_str(&text).unwrap_or_default();
+        self.pid().is_some_and(|pid| said["pid"] == pid)
     }
 
     /// Starts the server without waiting for it.

@@ -12,6 +12,7 @@ mod error;
 mod migrate;
 mod open;
 mod server;
+mod claim;
 mod writer;
 mod append;
 mod dispatch;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use conductor_port::Fault;
 
+pub use claim::Claim;
 pub use error::{OpenError, Place};
 pub use open::Settings;
 
@@ -35,6 +37,7 @@ use writer::Writer;
 pub struct Database {
     db: Arc<Db>,
     writer: Writer,
+    place: Place,
 }
 
 impl Database {

@@ -24,6 +24,7 @@ use crate::data_dir::{Claim, DataDir};
 use crate::environment;
 use crate::exit::Failure;
 use crate::server_file::{Published, ServerFile};
+use crate::settings::DatabaseUrl;
 use crate::wire::{self, BehindTheDoor, Machine, Parts, Records};
 
 /// How long open requests may take to end at shutdown.
@@ -35,6 +36,7 @@ pub(crate) const LEASE: Millis = Millis::seconds(10);
 /// What a server is made of.
 pub(crate) struct Setup {
     pub(crate) data_dir: DataDir,
+    pub(crate) database_url: Option<DatabaseUrl>,
     pub(crate) listen: SocketAddr,
     pub(crate) forge: conductor_github::Config,
     pub(crate) webhook_secret: Option<SecretString>,
@@ -56,6 +58,7 @@ pub(crate) struct Server {
     http: JoinHandle<std::io::Result<()>>,
     engine: JoinHandle<()>,
     records: Records,
+    database_claim: conductor_store::Claim,
     _published: Published,
     _claim: Claim,
 }
@@ -65,7 +68,7 @@ impl Server {
     pub(crate) async fn start(setup: Setup) -> Result<Self, Failure> {
         setup.data_dir.create()?;
         let claim = setup.data_dir.claim()?;
-        let records = wire::open(&setup.data_dir).await?;
+        let (records, database_claim) = wire::open(&setup.data_dir, setup.database_url.as_ref()).await?;
         let clock = Arc::new(SystemClock::default());
         let token = mint_secret();
         let secrets = setup
@@ -73,6 +76,7 @@ impl Server {
             .iter()
             .map(wire::words)
             .chain([token.clone()])
+            .chain(setup.database_url.iter().map(|url| url.expose().to_owned()))
             .collect();
         let parts = Parts {
             forge: setup.forge,
@@ -150,6 +154,7 @@ impl Server {
             http,
             engine,
             records,
+            database_claim,
             _published: published,
             _claim: claim,
         })
@@ -158,6 +163,11 @@ impl Server {
     /// Where it is and how to speak to it.
     pub(crate) fn file(&self) -> &ServerFile {
         &self.file
+    }
+
+    /// Returns when another server may work on the database; this one must not go on.
+    pub(crate) async fn lost(&mut self) {
+        self.database_claim.lost().await;
     }
 
     /// What the start put right.

@@ -49,10 +49,39 @@ pub(crate) struct Told {
     /// What scripted agents play
     #[arg(long, value_name = "FILE")]
     pub(crate) scenario: Option<PathBuf>,
+    /// Address of a PostgreSQL database that keeps the records, instead of a file in the data directory
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<DatabaseUrl>,
     /// What runs may use up; in the file only.
     #[arg(skip)]
     #[serde(default)]
     pub(crate) limits: ToldLimits,
+}
+
+/// The address of a database; it may hold a password and is not shown.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct DatabaseUrl(String);
+
+impl DatabaseUrl {
+    /// The address, for whoever connects.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for DatabaseUrl {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl std::fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DatabaseUrl(…)")
+    }
 }
 
 /// Which agents work.
@@ -167,6 +196,7 @@ impl Told {
             executor: self.executor.or(file.executor),
             agents: self.agents.or(file.agents),
             scenario: self.scenario.or(file.scenario),
+            database_url: self.database_url.or(file.database_url),
             limits: file.limits,
         })
     }
@@ -298,6 +328,16 @@ mod tests {
             (limits.agent_retries, limits.red_first, limits.plan_revisions),
             (9, RedFirst::Require, 3)
         );
+    }
+
+    /// SEC-2: an address may hold a password.
+    #[test]
+    fn the_address_of_a_database_is_not_shown() {
+        let told =
+            with_file("database-url = \"postgres://me:hunter2@db/x\"\n", Told::default()).expect("valid");
+        let url = told.database_url.as_ref().expect("it was said");
+        assert_eq!(url.expose(), "postgres://me:hunter2@db/x");
+        assert!(!format!("{told:?}").contains("hunter2"), "{told:?}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use conductor_git::{Git, GitWorkspace, Identity, Protocol};
 use conductor_github::webhook as github;
 use conductor_port::clock::Clock;
 use conductor_port::ledger::StreamId;
-use conductor_store::{Database, OpenError, Settings};
+use conductor_store::{Claim, Database, OpenError, Settings};
 use conductor_web::api::{AuditView, FindingView, ReplayDifference, ReplayView};
 use conductor_web::{Backstage, Change, Delivery, Hint, ReadDelivery, Reader, Rejected, Talk};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
@@ -27,6 +27,7 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use crate::data_dir::DataDir;
 use crate::exit::{Exit, Failure};
+use crate::settings::{DatabaseUrl, Told};
 
 /// Everything that is kept, as readers use it.
 #[derive(Debug, Clone)]
@@ -148,29 +149,43 @@ fn cannot_open(error: OpenError) -> Failure {
         | OpenError::Unreachable { .. }
         | OpenError::Denied { .. }
         | OpenError::Unfit { .. }
-        | OpenError::BadAddress { .. } => Exit::Failed,
+        | OpenError::BadAddress { .. }
+        | OpenError::Claimed { .. } => Exit::Failed,
     };
     Failure::coded(error.code(), crate::exit::chain(&error), error.hint()).exiting(exit)
 }
 
-/// Opens what is kept, for reading only.
+/// Opens what is kept, for reading only: on the server that the data directory's settings name, or in its file.
 pub(crate) async fn open_for_reading(data_dir: &DataDir) -> Result<Records, Failure> {
-    let database = Database::open_read_only(&data_dir.database(), &Settings::default())
-        .await
-        .map_err(cannot_open)?;
+    let usual = Settings::default();
+    let database = match Told::default().or_file(&data_dir.settings_file())?.database_url {
+        Some(url) => Database::connect_read_only(url.expose(), &usual).await,
+        None => Database::open_read_only(&data_dir.database(), &usual).await,
+    };
     Ok(Records {
-        database: Arc::new(database),
+        database: Arc::new(database.map_err(cannot_open)?),
     })
 }
 
-/// Opens what is kept, for writing; the caller has claimed the data directory.
-pub(crate) async fn open(data_dir: &DataDir) -> Result<Records, Failure> {
-    let database = Database::open(&data_dir.database(), &Settings::default())
-        .await
-        .map_err(cannot_open)?;
-    Ok(Records {
-        database: Arc::new(database),
-    })
+/// Opens what is kept, for writing, and claims it where it is on a server; the caller has claimed the data directory.
+pub(crate) async fn open(data_dir: &DataDir, url: Option<&DatabaseUrl>) -> Result<(Records, Claim), Failure> {
+    let usual = Settings::default();
+    let database = match url {
+        Some(url) => Database::connect(url.expose(), &usual).await,
+        None => Database::open(&data_dir.database(), &usual).await,
+    };
+    let database = Arc::new(database.map_err(cannot_open)?);
+    let claim = database.claim().await.map_err(cannot_open)?;
+    Ok((Records { database }, claim))
+}
+
+/// What a server says when it has lost its claim.
+pub(crate) fn lost_claim() -> Failure {
+    Failure::coded(
+        "CDR0614",
+        "the connection that holds the claim on the database is lost, and another Conductor may have it now",
+        "start again when the database server can be reached; what was begun is taken up",
+    )
 }
 
 /// What the engine is made of, besides what is kept.

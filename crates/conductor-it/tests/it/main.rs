@@ -10,6 +10,10 @@ mod crash;
 mod steering;
 mod trouble;
 mod truth;
+mod on_postgres;
+#[path = "../../../conductor-store/tests/it/postgres.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "the store's tests use all of it")]
+mod postgres;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conductor-under-test");

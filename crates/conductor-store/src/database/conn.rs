@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgArguments, PgPool, PgRow};
+use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
-use sqlx::{Column as _, Postgres, Row as _, SqlSafeStr, Sqlite, TypeInfo as _};
+use sqlx::{Column as _, ConnectOptions as _, Postgres, Row as _, SqlSafeStr, Sqlite, TypeInfo as _};
 
 use super::{sql, text};
 
@@ -96,6 +96,17 @@ impl Db {
         match self {
             Self::Sqlite { writer, .. } => Some(writer.as_ref()?.acquire().await.map(Conn::Sqlite)),
             Self::Postgres { writers, .. } => Some(writers.as_ref()?.acquire().await.map(Conn::Postgres)),
+        }
+    }
+
+    /// Opens a session of its own on a server, outside of the pools.
+    pub(super) async fn session(&self) -> Option<Result<PgConnection, sqlx::Error>> {
+        match self {
+            Self::Sqlite { .. } => None,
+            Self::Postgres { writers, readers } => {
+                let pool = writers.as_ref().unwrap_or(readers);
+                Some(pool.connect_options().connect().await)
+            }
         }
     }
 

@@ -104,6 +104,12 @@ pub enum OpenError {
         /// What is wrong.
         why: String,
     },
+    /// Another process works on it.
+    #[error("another Conductor works on the database {place}")]
+    Claimed {
+        /// Where.
+        place: Place,
+    },
     /// The address is none, or one under which anybody could answer.
     #[error("the address of the database cannot be used: {why}")]
     BadAddress {
@@ -137,6 +143,7 @@ impl OpenError {
             Self::Denied { .. } => "CDR0611",
             Self::Unfit { .. } => "CDR0612",
             Self::BadAddress { .. } => "CDR0613",
+            Self::Claimed { .. } => "CDR0614",
         }
     }
 
@@ -165,6 +172,7 @@ impl OpenError {
             Self::BadAddress { .. } => {
                 "write `postgres://user@host/database`, for another machine with `?sslmode=verify-full`"
             }
+            Self::Claimed { .. } => "stop the other `conductor serve`, or name another database",
             Self::Backup { .. } => {
                 "make room next to the database, and start again; nothing in it was changed"
             }

@@ -63,7 +63,7 @@ impl Database {
             migrate::outstanding(&db, &place, MIGRATIONS).await?;
         }
         migrate::run(&db, &place, MIGRATIONS).await?;
-        Ok(Self::on(db))
+        Ok(Self::on(db, place))
     }
 
     /// Opens the database at `path` for reading only; every write is answered with a fault.
@@ -77,14 +77,15 @@ impl Database {
             readers: readers(path, settings),
         };
         migrate::all_done(&db, &place, MIGRATIONS).await?;
-        Ok(Self::on(db))
+        Ok(Self::on(db, place))
     }
 
-    pub(super) fn on(db: Db) -> Self {
+    pub(super) fn on(db: Db, place: Place) -> Self {
         let db = Arc::new(db);
         Self {
             writer: Writer::start(Arc::clone(&db)),
             db,
+            place,
         }
     }
 }

@@ -37,7 +37,7 @@ impl Database {
         check_server(&db, &place).await?;
         migrate::run(&db, &place, MIGRATIONS).await?;
         check_rights(&db, &place).await?;
-        Ok(Self::on(db))
+        Ok(Self::on(db, place))
     }
 
     /// Opens the database at `address` for reading only; every write is answered with a fault.
@@ -50,7 +50,7 @@ impl Database {
         };
         check_server(&db, &place).await?;
         migrate::all_done(&db, &place, MIGRATIONS).await?;
-        Ok(Self::on(db))
+        Ok(Self::on(db, place))
     }
 }
 

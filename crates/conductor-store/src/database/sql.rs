@@ -230,6 +230,9 @@ pub(super) const LOCK_NAME: &str = "SELECT pg_advisory_xact_lock(hashtextextende
 
 pub(super) const LOCK_EFFECT: &str = "SELECT 1 FROM effects WHERE id = $1 FOR UPDATE";
 
+/// Of a session and not of a transaction: it ends with the process.
+pub(super) const CLAIM: &str = "SELECT pg_advisory_lock(hashtextextended('server', 0))";
+
 /// Fails where one of the tables may not be written. Run within a transaction that is not kept.
 pub(super) const TRY_RIGHTS: &str = "LOCK TABLE records, seen_inputs, effects, slots, runs, instance, forge_writes, \
     tool_calls, blobs, resource_leases IN ROW EXCLUSIVE MODE";

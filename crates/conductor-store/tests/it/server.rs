@@ -30,13 +30,25 @@ fn fault(outcome: Result<(), AppendError>) -> Fault {
     }
 }
 
-/// Waits until a session of the store waits for a lock.
+fn hasty() -> Settings {
+    Settings {
+        busy_timeout: Duration::from_millis(50),
+        ..Settings::default()
+    }
+}
+
+/// Waits until a session of the store waits for a lock; one that never does has not taken it.
 async fn until_one_waits(conn: &mut PgConnection) {
     let waiting = "SELECT CAST(pid AS TEXT) FROM pg_stat_activity WHERE datname = current_database() \
         AND application_name = 'conductor' AND wait_event_type = 'Lock'";
-    while column(conn, waiting).await.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let watch = async {
+        while column(conn, waiting).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), watch)
+        .await
+        .expect("a session waits for a lock");
 }
 
 fn effect() -> EffectId {
@@ -108,11 +120,7 @@ async fn several_stores_append_to_one_stream_without_gap_or_repeat() {
 #[tokio::test]
 async fn who_appends_to_a_stream_has_it_alone_and_nobody_waits_for_ever() {
     let address = database().await;
-    let hasty = Settings {
-        busy_timeout: Duration::from_millis(50),
-        ..Settings::default()
-    };
-    let store = connect(&address, &hasty).await;
+    let store = connect(&address, &hasty()).await;
     let mut other = raw(&address).await;
     execute(&mut other, LOCK_OF_R_1).await;
     let locked = fault(store.append(batch("r-1", 0, "{}")).await);
@@ -269,6 +277,26 @@ async fn ended_sessions_are_a_passing_fault_and_lose_nothing() {
     assert_eq!(count(&store, "r-1").await, 1);
     store.append(batch("r-1", 1, "{}")).await.unwrap();
     assert_eq!(count(&store, "r-1").await, 2);
+}
+
+/// DEP-1. Until several processes can share the work, one has the database, and knows when it has not.
+#[tokio::test]
+async fn one_process_has_the_database_until_its_session_ends() {
+    let address = database().await;
+    let first = connect(&address, &Settings::default()).await;
+    let second = connect(&address, &hasty()).await;
+    let mut claim = first.claim().await.unwrap();
+    let error = second.claim().await.expect_err("the first has it");
+    assert_eq!(error.code(), "CDR0614", "{error:?}");
+
+    let end = "SELECT CAST(pg_terminate_backend(pid, 10000) AS TEXT) FROM pg_locks \
+        WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    column(&mut raw(&address).await, end).await;
+    claim.lost().await;
+    let other = second.claim().await.unwrap();
+
+    drop(other);
+    first.claim().await.unwrap();
 }
 
 /// A server that failed over leaves a copy behind that takes no writes.

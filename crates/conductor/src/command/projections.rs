@@ -4,6 +4,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
+use crate::settings::Told;
 use crate::wire;
 
 /// Looks after what is derived from the log
@@ -17,12 +18,13 @@ pub(crate) enum ProjectionsCommand {
 pub(crate) async fn projections(session: &Session, command: ProjectionsCommand) -> Result<Exit, Failure> {
     match command {
         ProjectionsCommand::Rebuild => {
-            if !session.data_dir.database().exists() {
+            let told = Told::default().or_file(&session.data_dir.settings_file())?;
+            if told.database_url.is_none() && !session.data_dir.database().exists() {
                 // Opening for writing would make an empty database where a typo points.
                 wire::open_for_reading(&session.data_dir).await?;
             }
             let _claim = session.data_dir.claim()?;
-            let records = wire::open(&session.data_dir).await?;
+            let (records, _alone) = wire::open(&session.data_dir, told.database_url.as_ref()).await?;
             let streams = records.rebuild().await?;
             records.close().await;
             let rebuilt = serde_json::json!({ "streams": streams });

@@ -17,6 +17,7 @@ use crate::out::Out;
 use crate::server::{LEASE, Server, Setup};
 use crate::session::Session;
 use crate::settings::Told;
+use crate::wire;
 
 /// Programs that test commands of the usual projects call, where they are there.
 const USUAL_PROGRAMS: [&str; 6] = ["cargo", "rustc", "python3", "node", "go", "make"];
@@ -63,14 +64,17 @@ pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Fa
         limits: told.limits.complete(),
         lease: args.lease_ms.map_or(LEASE, Millis),
         data_dir: session.data_dir.clone(),
+        database_url: told.database_url.clone(),
     };
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let mut terminate = listen_for(SignalKind::terminate())?;
-    let server = Server::start(setup).await?;
+    let mut server = Server::start(setup).await?;
     announce(session, &server)?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+        // At once: whatever this process still did could meet another that has the database.
+        () = server.lost() => return Err(wire::lost_claim()),
     }
     session
         .out

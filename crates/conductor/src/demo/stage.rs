@@ -86,6 +86,7 @@ impl Stage {
         let data_dir = DataDir::new(path.join("data"));
         let secret = mint_secret();
         let server = Server::start(Setup {
+            database_url: None,
             data_dir: data_dir.clone(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             forge: conductor_github::Config::new(
