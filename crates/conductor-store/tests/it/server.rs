@@ -132,6 +132,7 @@ async fn who_appends_to_a_stream_has_it_alone_and_nobody_waits_for_ever() {
         "{}",
         locked.what
     );
+    assert!(locked.what.contains("lock timeout"), "{}", locked.what);
     store.append(batch("r-2", 0, "{}")).await.unwrap();
     execute(&mut other, "ROLLBACK").await;
     store.append(batch("r-1", 0, "{}")).await.unwrap();
@@ -225,6 +226,32 @@ async fn a_lease_that_races_with_a_hold_is_not_granted() {
     assert_eq!(lease.await.unwrap(), Ok(Leased::Gone));
 }
 
+/// RUN-13. Slots are counted as they stand when one is to be taken.
+#[tokio::test]
+async fn a_lease_that_races_for_the_last_slot_goes_without() {
+    let address = database().await;
+    let store = connect(&address, &Settings::default()).await;
+    asked(&store).await;
+    let mut other = raw(&address).await;
+    execute(
+        &mut other,
+        "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('slots 7', 0)); INSERT INTO slots VALUES (7, 1, 'r-9')",
+    )
+    .await;
+    let lease = tokio::spawn({
+        let store = Arc::clone(&store);
+        let wish = LeaseWish {
+            slot: Some((RepoId(7), 1)),
+            ..wish()
+        };
+        async move { store.lease(wish).await }
+    });
+    let mut eye = raw(&address).await;
+    until_one_waits(&mut eye).await;
+    execute(&mut other, "COMMIT").await;
+    assert_eq!(lease.await.unwrap(), Ok(Leased::NoSlot));
+}
+
 /// The isolation that locks rely on is ours to choose, not the server's.
 #[tokio::test]
 async fn a_server_that_would_show_old_rows_is_told_not_to() {
@@ -246,10 +273,11 @@ async fn a_server_that_would_show_old_rows_is_told_not_to() {
     until_one_waits(&mut eye).await;
     execute(
         &mut other,
-        "INSERT INTO records VALUES ('run/r-1', 1, 'theirs', 1, '', '', '', '', '', '', '', 1, ''); COMMIT",
+        "INSERT INTO records VALUES ('run/r-1', 1, 'theirs', 1, '', '', '', '', '', '', '', 1, ''), \
+         ('run/r-1', 2, 'theirs too', 1, '', '', '', '', '', '', '', 1, ''); COMMIT",
     )
     .await;
-    assert_eq!(append.await.unwrap(), Err(AppendError::Moved { actual: 1 }));
+    assert_eq!(append.await.unwrap(), Err(AppendError::Moved { actual: 2 }));
 }
 
 /// A restart of the server ends all sessions: what was under way is undone and said to be so, and work goes on.
