@@ -1,28 +1,42 @@
 //! Measures: builds for release and prints each figure as a ratio against a baseline of the same run.
 //!
-//! Every figure is a program of its own, beside what it measures. It does not know what a good figure is: the
-//! programs say so.
+//! Every figure is a program of its own, beside what it measures. Before each, this machine is measured at that minute,
+//! because machines differ and are busy. It does not know what a good figure is: the programs say so.
 
-use std::process::ExitCode;
+use std::io::{Read as _, Write as _};
+use std::process::{ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::process::{self, cargo};
 
-/// A figure: its name, and how its program is run.
+/// A figure: its name, and how its program is run. Two programs may stand behind one name.
 struct Figure {
     name: &'static str,
     program: &'static str,
 }
 
-const FIGURES: [Figure; 4] = [
+const FIGURES: [Figure; 7] = [
     Figure {
         name: "store",
-        program: "run --release --locked --package conductor-store --example store_bench",
+        program: "run --release --locked --package conductor-it --bin conductor-bench -- store",
+    },
+    Figure {
+        name: "store",
+        program: "run --release --locked --package conductor-it --bin conductor-bench -- teams",
     },
     Figure {
         name: "workdir",
         program: "run --release --locked --package conductor-git --example bench_workdir",
+    },
+    Figure {
+        name: "executor",
+        program: "run --release --locked --package conductor-executor --example bench_executor",
+    },
+    Figure {
+        name: "skills",
+        program: "run --release --locked --package conductor-skill --example bench_skills",
     },
     Figure {
         name: "overhead",
@@ -43,15 +57,99 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             FIGURES.map(|figure| figure.name).join(", ")
         );
     }
-    // The stories' program must be there before the bench program looks for it.
-    process::run(&mut cargo(
-        "build --release --locked --package conductor-it --bins",
-    ))?;
-    for figure in FIGURES {
-        if arguments.is_empty() || arguments.iter().any(|name| name == figure.name) {
-            println!("== {}", figure.name);
-            process::run(&mut cargo(figure.program))?;
+    let chosen = FIGURES
+        .iter()
+        .filter(|figure| arguments.is_empty() || arguments.iter().any(|name| name == figure.name));
+    let mut missed = Vec::new();
+    for figure in chosen {
+        if figure.program.contains("conductor-it") {
+            // The stories' program must be there before the bench program looks for it.
+            process::run(&mut cargo(
+                "build --release --locked --package conductor-it --bins",
+            ))?;
+        }
+        // Built first, so that the machine is measured right before its figure.
+        let (what, _arguments) = figure.program.split_once(" -- ").unwrap_or((figure.program, ""));
+        process::run(&mut cargo(&what.replacen("run ", "build ", 1)))?;
+        println!("== {}", figure.name);
+        println!("{}", calibration()?);
+        // A bar that is missed does not keep the other figures from being seen.
+        if let Err(error) = process::run(&mut cargo(figure.program)) {
+            eprintln!("{error}");
+            missed.push(figure.name);
         }
     }
-    Ok(ExitCode::SUCCESS)
+    if missed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("missed: {}", missed.join(", "));
+    Ok(ExitCode::FAILURE)
+}
+
+/// What this machine does at this minute: starts a program, answers over a pipe, copies memory. Medians.
+#[allow(clippy::disallowed_methods, reason = "measures with the clock")]
+fn calibration() -> Result<String> {
+    let timed = |rounds: u32, act: &mut dyn FnMut() -> Result<()>| -> Result<Duration> {
+        let mut times = vec![];
+        for _ in 0..rounds {
+            let begun = Instant::now();
+            act()?;
+            times.push(begun.elapsed());
+        }
+        times.sort_unstable();
+        Ok(times[times.len() / 2])
+    };
+    let start = timed(100, &mut || {
+        process::command("/bin/true")
+            .status()
+            .context("starting /bin/true")?;
+        Ok(())
+    })?;
+
+    let mut cat = process::command("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting cat")?;
+    let (mut there, mut back) = (
+        cat.stdin.take().context("a pipe to cat")?,
+        cat.stdout.take().context("a pipe from cat")?,
+    );
+    let mut byte = [0_u8];
+    let round_trip = timed(1000, &mut || {
+        there.write_all(&byte)?;
+        back.read_exact(&mut byte)?;
+        Ok(())
+    })?;
+    drop(there);
+    cat.wait().context("waiting for cat")?;
+
+    let from = vec![1_u8; 64 << 20];
+    let mut to = vec![0_u8; 64 << 20];
+    let copy = timed(9, &mut || {
+        to.copy_from_slice(std::hint::black_box(&from));
+        std::hint::black_box(&mut to);
+        Ok(())
+    })?;
+    Ok(format!(
+        "calibration: start of a program {:.2} ms, round trip over a pipe {:.1} µs, copying memory {:.1} GiB/s",
+        start.as_secs_f64() * 1e3,
+        round_trip.as_secs_f64() * 1e6,
+        0.0625 / copy.as_secs_f64()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calibration_has_three_figures() {
+        let said = calibration().expect("cat and true are there");
+        let figures = said
+            .split_whitespace()
+            .filter_map(|word| word.parse::<f64>().ok())
+            .filter(|figure| *figure > 0.0);
+        assert_eq!(figures.count(), 3, "{said}");
+    }
 }

@@ -3,14 +3,59 @@
 //! `test` and `ci` are both this. Cheap stages come first; none sets `RUSTFLAGS` or another profile, so that nothing
 //! is built twice. It does not know what a check looks at.
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 
 use crate::process::{self, cargo};
+use crate::protections::{self, Passed};
 use crate::stage::Stages;
 use crate::tally::Tally;
 use crate::{layers, setup, tidy, workspace};
+
+/// Set to anything by somebody who has no Docker engine: what needs one is then not run, and counted so.
+const WITHOUT_DOCKER: &str = "CONDUCTOR_WITHOUT_DOCKER";
+
+/// The tests that need an engine, for nextest; a module of another name needs none.
+const NEED_DOCKER: &str = "(package(conductor-executor) and test(/^docker::/)) \
+                           or (package(conductor-skill) and test(/^real_docker::/)) \
+                           or (package(conductor) and binary(skills) and test(/^defects::/)) \
+                           or (package(conductor) and binary(exec) and test(/^docker::/))";
+
+/// Sixteen hundred tests start real servers, engines and browsers on whatever machine this is: one that fails is tried
+/// once more, and named at the end if that helped. Who runs nextest by hand sees the first failure.
+const ATTEMPTS: [&str; 2] = ["--retries", "1"];
+
+/// Whether a Docker engine is to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Engine {
+    Needed,
+    Missing,
+}
+
+impl Engine {
+    /// Reads what the developer says; a machine that judges for others needs an engine whatever it says.
+    fn told(without: Option<&OsStr>, ci: Option<&OsStr>) -> Result<Self> {
+        let is_set = |told: Option<&OsStr>| told.is_some_and(|told| !told.is_empty());
+        ensure!(
+            !(is_set(without) && is_set(ci)),
+            "{WITHOUT_DOCKER} is for a developer's own machine; with CI set, every test runs"
+        );
+        Ok(if is_set(without) {
+            Self::Missing
+        } else {
+            Self::Needed
+        })
+    }
+
+    fn arguments(self) -> Vec<String> {
+        match self {
+            Self::Needed => vec![],
+            Self::Missing => vec!["-E".to_owned(), format!("not ({NEED_DOCKER})")],
+        }
+    }
+}
 
 /// Runs all stages; ends with `N passed, N failed` alone on the last line.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
@@ -18,10 +63,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         arguments.is_empty(),
         "the gate takes no arguments; `cargo nextest run` does"
     );
+    let engine = Engine::told(
+        workspace::variable(WITHOUT_DOCKER).as_deref(),
+        workspace::variable("CI").as_deref(),
+    )?;
     let mut stages = Stages::default();
     let mut tally = Tally::default();
+    let mut passed = Passed::default();
 
-    stages.run("setup", setup::for_tests);
+    stages.run("setup", || match engine {
+        Engine::Needed => setup::for_tests(),
+        Engine::Missing => setup::for_tests_without_docker(),
+    });
     // Names of files, not their differences: the remedy is `cargo fmt`, whatever they are.
     stages.run("fmt", || {
         process::run(&mut cargo("fmt --all -- --check --files-with-diff"))
@@ -37,12 +90,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     stages.run("build", || {
         process::run(&mut cargo("build --workspace --all-targets --locked"))
     });
-    stages.run("tests", || tests(&mut tally));
+    stages.run("tests", || tests(engine, &mut tally, &mut passed));
+    stages.run("protections", || {
+        protections::check(&passed, |test| {
+            engine == Engine::Missing && test.contains("docker")
+        })
+    });
+    stages.run("example", || example(&mut tally));
     stages.run("doctests", || {
         count(
             &mut cargo("test --workspace --doc --locked --no-fail-fast"),
             Tally::from_harness,
             &mut tally,
+            &mut Passed::default(),
         )
     });
     if process::succeeds(&mut cargo("deny --version")) {
@@ -58,6 +118,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
 
     println!("\n{stages}");
+    if engine == Engine::Missing {
+        println!(
+            "NOT RUN: what needs a Docker engine ({WITHOUT_DOCKER} is set); it stands among the skipped, and the gate is not whole"
+        );
+    }
+    for test in passed.unsteady() {
+        println!("UNSTEADY: {test} failed first and passed when tried again; find out why");
+    }
     println!("{tally}");
     Ok(if stages.all_passed() && tally.is_green() {
         ExitCode::SUCCESS
@@ -66,14 +134,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     })
 }
 
-fn tests(tally: &mut Tally) -> Result<()> {
+fn tests(engine: Engine, tally: &mut Tally, passed: &mut Passed) -> Result<()> {
     if process::succeeds(&mut cargo("nextest --version")) {
         count(
-            with_tools(&mut cargo("nextest run --workspace --locked --no-fail-fast")),
+            with_tools(
+                cargo("nextest run --workspace --locked --no-fail-fast")
+                    .args(ATTEMPTS)
+                    .args(engine.arguments()),
+            ),
             Tally::from_nextest,
             tally,
+            passed,
         )?;
     } else {
+        ensure!(
+            engine == Engine::Needed,
+            "only cargo-nextest can leave tests out and count them\nhint: cargo install cargo-nextest --locked"
+        );
         eprintln!("note: cargo-nextest is not installed, `cargo test` stands in for it");
         eprintln!("hint: cargo install cargo-nextest --locked");
         count(
@@ -82,10 +159,19 @@ fn tests(tally: &mut Tally) -> Result<()> {
             )),
             Tally::from_harness,
             tally,
+            passed,
         )?;
     }
     ensure!(tally.is_green(), "no test passed");
     Ok(())
+}
+
+/// Runs the contract on the executor that stands outside the workspace, as its author would; third-party crates and the
+/// guest are found built already.
+fn example(tally: &mut Tally) -> Result<()> {
+    let mut command = cargo("test --locked --quiet --manifest-path examples/logged-executor/Cargo.toml");
+    command.env("CARGO_TARGET_DIR", workspace::target());
+    count(&mut command, Tally::from_harness, tally, &mut Passed::default())
 }
 
 /// Lets stories find the tools that `setup` installed for this repository.
@@ -101,9 +187,11 @@ fn count(
     command: &mut std::process::Command,
     read: fn(&str) -> Option<Tally>,
     tally: &mut Tally,
+    passed: &mut Passed,
 ) -> Result<()> {
     let mut here = Tally::default();
     let status = process::follow(command, |line| {
+        passed.hear(line);
         if let Some(found) = read(line) {
             here += found;
         }
@@ -113,4 +201,34 @@ fn count(
         bail!("{here}, and the test command ended with {status}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// EXEC-2: whoever has no engine says so, by name; nobody is spared a test by accident, and a judge never.
+    #[test]
+    fn what_needs_docker_is_left_out_only_when_asked_and_never_by_a_judge() {
+        let told = |without: &str, ci: &str| Engine::told(Some(OsStr::new(without)), Some(OsStr::new(ci)));
+        assert_eq!(Engine::told(None, None).ok(), Some(Engine::Needed));
+        assert_eq!(told("", "true").ok(), Some(Engine::Needed));
+        assert_eq!(told("1", "").ok(), Some(Engine::Missing));
+        assert!(told("1", "true").is_err());
+        assert_eq!(Engine::Needed.arguments(), Vec::<String>::new());
+        assert!(Engine::Missing.arguments()[1].starts_with("not ("));
+    }
+
+    /// Every module that starts containers is named; a file that moved would otherwise run, or not, unseen.
+    #[test]
+    fn the_modules_that_need_docker_are_where_they_are_said_to_be() {
+        for file in [
+            "crates/conductor-executor/tests/it/docker.rs",
+            "crates/conductor-skill/tests/it/real_docker.rs",
+            "crates/conductor/tests/skills/defects.rs",
+            "crates/conductor/tests/exec.rs",
+        ] {
+            assert!(workspace::root().join(file).is_file(), "{file}");
+        }
+    }
 }

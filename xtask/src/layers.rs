@@ -78,6 +78,7 @@ const LAYERS: &[Layer] = &[
     outer("conductor-github", &[DOMAIN, PORT]),
     inner("conductor-forge", &[]),
     outer("conductor-tools", &[DOMAIN, PORT, POLICY]),
+    outer("conductor-tools", &[DOMAIN, PORT]),
     outer("conductor-web", &[DOMAIN, PORT]),
     top("conductor"),
     outer("conductor-admin", &[DOMAIN, PROCESSOR]),

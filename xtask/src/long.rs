@@ -11,19 +11,25 @@ use serde_json::Value;
 
 use crate::process::{self, cargo};
 use crate::stage::Stages;
-use crate::workspace;
+use crate::{setup, workspace};
 
 struct Task {
     name: &'static str,
     run: fn() -> Result<()>,
 }
 
-const TASKS: &[Task] = &[Task {
-    name: "mutants",
-    run: mutants,
-}];
+const TASKS: &[Task] = &[
+    Task {
+        name: "mutants",
+        run: mutants,
+    },
+    Task {
+        name: "teams",
+        run: teams,
+    },
+];
 
-/// Mutants of the domain that tests must notice, in percent.
+/// Mutants of the domain and the policy crate that tests must notice, in percent.
 const BAR: u64 = 90;
 
 /// Runs the named tasks, or all.
@@ -49,7 +55,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     })
 }
 
-/// Changes the domain in hundreds of small ways and counts which changes its tests notice.
+/// Strikes servers of a team fifty times while they carry a hundred whole runs.
+fn teams() -> Result<()> {
+    setup::for_tests()?;
+    process::run(
+        cargo("nextest run --locked --profile long --package conductor-it --no-capture")
+            .args(["-E", "test(a_hundred_runs_end_though_servers_die_and_freeze)"])
+            .env("CONDUCTOR_CHAOS_ROUNDS", "50")
+            .env("CONDUCTOR_CHAOS_EVERY", "1"),
+    )
+}
+
+/// Changes the domain and the policy crate in hundreds of small ways and counts which changes their tests notice.
 fn mutants() -> Result<()> {
     let tool = workspace::tool("mutants");
     let program = tool.join("bin/cargo-mutants");
@@ -64,6 +81,8 @@ fn mutants() -> Result<()> {
                 "mutants",
                 "--package",
                 "conductor-domain",
+                "--package",
+                "conductor-policy",
                 "--jobs",
                 "2",
                 "--no-shuffle",

@@ -12,6 +12,7 @@ mod workspace;
 mod process;
 mod stage;
 mod tally;
+mod protections;
 mod gate;
 mod demo;
 mod bench;
@@ -48,7 +49,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "setup",
-        about: "install and start what tests need: setup git|python3|bubblewrap|node22|docker|postgres|chromium|all",
+        about: "install and start what tests need: setup git|python3|bubblewrap|node22|docker|skills-ref|postgres|chromium|all",
         run: setup::run,
     },
     Command {
@@ -68,7 +69,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "long",
-        about: "what takes too long for every commit: mutation tests of the domain",
+        about: "what takes too long for every commit: long [mutants|teams]",
         run: long::run,
     },
 ];

@@ -1,4 +1,4 @@
-//! Installs and starts what tests and the demo need, each thing once: `setup git|python3|bubblewrap|node22|docker|postgres|chromium|all`.
+//! Installs and starts what tests and the demo need, each thing once: `setup git|python3|curl|bubblewrap|node22|docker|skills-ref|postgres|chromium|scanners|mcp|all`.
 //!
 //! Every thing is a file with one function that returns at once when the thing is there. Root on Debian installs by
 //! apt; anybody else is told exactly what to run. It does not know which test uses what.
@@ -10,6 +10,9 @@ mod postgres;
 mod chromium;
 mod node22;
 mod interpreter;
+mod skills_ref;
+mod scanners;
+mod mcp;
 
 use std::process::ExitCode;
 
@@ -30,6 +33,10 @@ const THINGS: &[Thing] = &[
         ensure: interpreter::python3,
     },
     Thing {
+        name: "curl",
+        ensure: interpreter::curl,
+    },
+    Thing {
         name: "bubblewrap",
         ensure: interpreter::bubblewrap,
     },
@@ -42,12 +49,24 @@ const THINGS: &[Thing] = &[
         ensure: docker::ensure,
     },
     Thing {
+        name: "skills-ref",
+        ensure: skills_ref::ensure,
+    },
+    Thing {
         name: "postgres",
         ensure: postgres::ensure,
     },
     Thing {
         name: "chromium",
         ensure: chromium::ensure,
+    },
+    Thing {
+        name: "scanners",
+        ensure: scanners::ensure,
+    },
+    Thing {
+        name: "mcp",
+        ensure: mcp::ensure,
     },
 ];
 
@@ -72,18 +91,29 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes sure of what the workspace's tests start: git, the sandbox's launcher, and an interpreter for each language that stories are told in.
+/// Makes sure of what the workspace's tests start: git, the sandbox's launcher, two secret scanners, public clients of the tools' protocol, and an interpreter for each language that stories are told in.
 pub(crate) fn for_tests() -> Result<()> {
+    docker::ensure()?;
+    for_tests_without_docker()
+}
+
+/// The same for somebody who has no engine, and is told which tests were not run.
+pub(crate) fn for_tests_without_docker() -> Result<()> {
     interpreter::git()?;
     interpreter::python3()?;
+    interpreter::curl()?;
     interpreter::bubblewrap()?;
+    skills_ref::ensure()?;
     postgres::ensure()?;
+    scanners::ensure()?;
+    mcp::ensure()?;
     interpreter::node()
 }
 
 /// Makes sure of what the demo starts.
 pub(crate) fn for_demo() -> Result<()> {
-    interpreter::git()
+    interpreter::git()?;
+    interpreter::bubblewrap()
 }
 
 /// Tells the person that a thing is ready, and which one.

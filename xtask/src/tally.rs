@@ -102,7 +102,7 @@ fn without_parentheses(text: &str) -> String {
 }
 
 /// Drops terminal colour sequences (`ESC [ … letter`).
-fn without_colour(text: &str) -> String {
+pub(crate) fn without_colour(text: &str) -> String {
     let mut plain = String::new();
     let mut characters = text.chars();
     while let Some(character) = characters.next() {

@@ -61,6 +61,7 @@ const RULES: &[Rule] = &[
     pages::error_codes,
     pages::error_list_is_fresh,
     pages::decisions_are_listed,
+    pages::codemap_is_whole_and_short,
     requirements::list_is_fresh,
 ];
 

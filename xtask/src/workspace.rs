@@ -40,6 +40,11 @@ pub(crate) fn path_with(first: &Path) -> OsString {
     env::join_paths(dirs).unwrap_or(rest)
 }
 
+/// Returns what a developer says in the environment.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name)
+}
+
 /// Finds a program on `PATH` or in the directories where Debian keeps what only root runs.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

@@ -35,8 +35,12 @@ impl Agents {
 
 #[async_trait]
 impl Agent for Agents {
-    async fn invoke(&self, task: Task, tools: &dyn Tools) -> Result<AgentEnd, Fault> {
-        self.of(&task).invoke(task, tools).await
+    fn prompt(&self, task: &Task) -> Result<String, Fault> {
+        self.of(task).prompt(task)
+    }
+
+    async fn invoke(&self, task: Task, prompt: String, tools: &dyn Tools) -> Result<AgentEnd, Fault> {
+        self.of(&task).invoke(task, prompt, tools).await
     }
 
     fn image_digest(&self, task: &Task) -> String {

@@ -6,6 +6,7 @@
 
 mod read;
 
+use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::fault::FaultKind;
 use conductor_domain::invocation::Purpose;
 use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft};
@@ -36,6 +37,8 @@ pub(crate) enum Exhausted {
 /// What one invocation does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
+    /// What kinds of things it must be given to read, in this order and no others; anything, if absent.
+    pub(crate) context: Option<Vec<ArtifactKind>>,
     /// What must stand in the prompt.
     pub(crate) prompt_contains: Vec<String>,
     /// What must not stand in the prompt.

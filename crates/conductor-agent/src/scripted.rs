@@ -58,7 +58,11 @@ impl Scripted {
 
 #[async_trait]
 impl Agent for Scripted {
-    async fn invoke(&self, task: Task, tools: &dyn Tools) -> Result<AgentEnd, Fault> {
+    fn prompt(&self, task: &Task) -> Result<String, Fault> {
+        prompt::assemble(task)
+    }
+
+    async fn invoke(&self, task: Task, prompt: String, tools: &dyn Tools) -> Result<AgentEnd, Fault> {
         let scenario = scenario_of(&task)?;
         let (purpose, attempt) = (task.invocation.purpose, task.invocation.attempt);
         let part = scenario.part(purpose, attempt).ok_or_else(|| {
@@ -66,7 +70,7 @@ impl Agent for Scripted {
                 "the scenario has no part for invocation {attempt} of {purpose:?}"
             ))
         })?;
-        let prompt = prompt::assemble(&task)?;
+        play::check_context(part, &task)?;
         play::check_prompt(part, &prompt)?;
         play::Player {
             task: &task,

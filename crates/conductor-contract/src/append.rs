@@ -264,6 +264,8 @@ pub(crate) async fn a_batch_that_does_not_hang_together_is_refused(subject: &Sub
     let kind = Batch {
         projection: Projection::Instance {
             state: "{}".to_owned(),
+            seq: 1,
+            head: "hash".to_owned(),
         },
         ..batch("r-1", 0, 1)
     };

@@ -4,7 +4,7 @@
 
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
-use conductor_port::blobs::MAX_BLOB;
+use conductor_port::blobs::{KeptBytes, MAX_BLOB};
 
 use crate::Subject;
 
@@ -82,4 +82,29 @@ pub(crate) async fn the_most_bytes_are_kept_whole(subject: &Subject) {
     let artifact = put(subject, &bytes).await;
     assert_eq!(artifact, Artifact::of(ArtifactKind::TestOutput, &bytes));
     assert_eq!(get(subject, &artifact.digest).await, Some(bytes));
+}
+
+/// SEC-8.
+pub(crate) async fn everything_kept_is_listed_by_its_address(subject: &Subject) {
+    let texts = ["a", "b", "c", "d", "e"];
+    for text in texts {
+        let kept = subject.blobs.put(ArtifactKind::Plan, text.as_bytes()).await;
+        kept.expect("the bytes are kept");
+    }
+    let mut listed = vec![];
+    let mut after = String::new();
+    loop {
+        let page = subject.blobs.list(&after, 2).await.expect("the store answers");
+        let Some(last) = page.last() else { break };
+        after.clone_from(&last.address);
+        listed.extend(page);
+    }
+    let mut expected: Vec<KeptBytes> = texts
+        .map(|text| KeptBytes {
+            address: Digest::of(text.as_bytes()).to_string(),
+            bytes: text.as_bytes().to_vec(),
+        })
+        .into();
+    expected.sort_by(|a, b| a.address.cmp(&b.address));
+    assert_eq!(listed, expected);
 }

@@ -9,8 +9,8 @@ use conductor_port::ledger::{AppendError, Batch, EffectChange, NewEffect, Projec
 
 use crate::Subject;
 use crate::given::{
-    asked, assert_permanent, batch, dispatchable, effect, effect_id, effect_row, kept, leased, row, run_id,
-    wish,
+    asked, assert_permanent, batch, dispatchable, effect, effect_id, effect_row, first, kept, leased, row,
+    run_id, wish,
 };
 
 fn stop(id: &EffectId) -> Vec<EffectChange> {
@@ -110,7 +110,7 @@ pub(crate) async fn a_hold_stops_work_and_nothing_else(subject: &Subject) {
 
     let listed = subject
         .ledger
-        .dispatchable(Timestamp(10_000), 100)
+        .dispatchable(&first(10_000, 100))
         .await
         .expect("the ledger answers");
     let of_held: Vec<EffectKind> = listed
@@ -317,11 +317,57 @@ pub(crate) async fn listing_is_cut_by_limit(subject: &Subject) {
     }
     let first = subject
         .ledger
-        .dispatchable(Timestamp(10), 2)
+        .dispatchable(&first(10, 2))
         .await
         .expect("the ledger answers");
     assert_eq!(
         first.iter().map(|row| row.id.clone()).collect::<Vec<_>>(),
         [effect_id("r-1", 0), effect_id("r-2", 0)]
     );
+}
+
+/// More than any single answer may hold: pages join without a gap, in the order of the queue, over done ones too.
+pub(crate) async fn pages_of_candidates_join_without_gap_or_repeat(subject: &Subject) {
+    const RUNS: usize = 13;
+    const EACH: usize = 100;
+    for n in 0..RUNS {
+        let run = format!("r-{n}");
+        let priority = if n % 3 == 0 { 90 } else { 50 };
+        let effects = (0..EACH).map(|ordinal| NewEffect {
+            id: EffectId::derive(&run_id(&run), 0, ordinal),
+            priority,
+            ..effect(&run, 0, EffectKind::PostComment)
+        });
+        let effects = effects.collect();
+        kept(
+            subject,
+            Batch {
+                effects,
+                ..batch(&run, 0, 1)
+            },
+        )
+        .await;
+    }
+    let all = RUNS * EACH;
+    let whole = subject
+        .ledger
+        .dispatchable(&first(10_000, 9_999))
+        .await
+        .expect("the ledger answers");
+    assert_eq!(whole.len(), all);
+    let mut joined = Vec::new();
+    let mut candidates = first(10_000, 128);
+    loop {
+        let page = subject
+            .ledger
+            .dispatchable(&candidates)
+            .await
+            .expect("the ledger answers");
+        let Some(last) = page.last() else { break };
+        candidates.after = Some(last.id.clone());
+        // Somebody takes the last of the page before the next one is asked for.
+        leased(subject, crate::given::wish(&last.id, 10_000, 99_000)).await;
+        joined.extend(page);
+    }
+    assert_eq!(joined, whole);
 }

@@ -7,8 +7,8 @@ use conductor_domain::id::{EffectId, RepoId, RunId};
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectRow, LeaseWish, Leased, NewEffect, Projection, Record, RunRow, Settlement,
-    StreamId,
+    AppendError, Batch, Candidates, EffectRow, IssueClaim, LeaseWish, Leased, NewEffect, Projection, Record,
+    RunRow, Settlement, StreamId,
 };
 
 use crate::Subject;
@@ -65,6 +65,7 @@ pub(crate) fn row(run: &str, seq: u64) -> RunRow {
         held: false,
         needs_human: false,
         terminal: false,
+        cleaned_up: false,
         priority: 50,
         pull_request: None,
         deadline: None,
@@ -92,6 +93,7 @@ pub(crate) fn batch(run: &str, expected: u64, count: u64) -> Batch {
         projection: Projection::Run(Box::new(row(run, expected + count))),
         writes: Vec::new(),
         frees_slot: false,
+        issue: IssueClaim::Unchanged,
     }
 }
 
@@ -103,6 +105,8 @@ pub(crate) fn instance_batch(expected: u64, count: u64, state: &str) -> Batch {
             .collect(),
         projection: Projection::Instance {
             state: state.to_owned(),
+            seq: expected + count,
+            head: format!("hash-instance-{}", expected + count),
         },
         ..batch("unused", expected, 0)
     }
@@ -159,10 +163,19 @@ pub(crate) async fn leased(subject: &Subject, wish: LeaseWish) -> Settlement {
     }
 }
 
+/// The first candidates at a time.
+pub(crate) fn first(now: i64, limit: u32) -> Candidates {
+    Candidates {
+        now: Timestamp(now),
+        after: None,
+        limit,
+    }
+}
+
 pub(crate) async fn dispatchable(subject: &Subject, now: i64) -> Vec<EffectId> {
     let rows = subject
         .ledger
-        .dispatchable(Timestamp(now), 100)
+        .dispatchable(&first(now, 100))
         .await
         .expect("the ledger answers");
     rows.into_iter().map(|row| row.id).collect()

@@ -10,7 +10,9 @@ use conductor_port::ledger::{
 use tokio::task::JoinSet;
 
 use crate::Subject;
-use crate::given::{asked, batch, dispatchable, effect, effect_id, effect_row, kept, leased, row, wish};
+use crate::given::{
+    asked, batch, dispatchable, effect, effect_id, effect_row, first, kept, leased, row, wish,
+};
 
 pub(crate) async fn of_two_workers_one_gets_the_effect(subject: &Subject) {
     let id = asked(subject, "r-1", EffectKind::Invoke).await;
@@ -56,13 +58,25 @@ pub(crate) async fn of_many_workers_one_gets_the_effect(subject: &Subject) {
     );
 }
 
-pub(crate) async fn an_owner_ends_the_leases_of_the_dead(subject: &Subject) {
-    let id = asked(subject, "r-1", EffectKind::Invoke).await;
-    let token = leased(subject, wish(&id, 10, 1000)).await;
+/// DEP-3: what the living hold under other names stays theirs.
+pub(crate) async fn who_starts_again_ends_the_leases_of_its_name_only(subject: &Subject) {
+    let mine = asked(subject, "r-1", EffectKind::Invoke).await;
+    let theirs = asked(subject, "r-2", EffectKind::Invoke).await;
+    let token = leased(subject, wish(&mine, 10, 1000)).await;
+    let other = LeaseWish {
+        worker: "worker-2".to_owned(),
+        ..wish(&theirs, 10, 1000)
+    };
+    let living = leased(subject, other).await;
     assert_eq!(dispatchable(subject, 11).await, []);
-    assert_eq!(subject.ledger.end_leases().await, Ok(1));
+    assert_eq!(subject.ledger.end_leases("worker-1").await, Ok(1));
+    assert_eq!(dispatchable(subject, 11).await, std::slice::from_ref(&mine));
     assert_eq!(
-        subject.ledger.lease(wish(&id, 11, 20)).await,
+        subject.ledger.renew(&living, Timestamp(2000)).await,
+        Ok(Renewal::Holds)
+    );
+    assert_eq!(
+        subject.ledger.lease(wish(&mine, 11, 20)).await,
         Ok(Leased::Granted {
             token: token.token + 1,
             attempt: 2
@@ -284,7 +298,7 @@ pub(crate) async fn an_ended_lease_is_listed_though_stopped_or_held(subject: &Su
     .await;
     let listed = subject
         .ledger
-        .dispatchable(Timestamp(21), 9)
+        .dispatchable(&first(21, 9))
         .await
         .expect("the ledger answers");
     assert_eq!(listed, [effect_row(subject, &id).await]);

@@ -1,11 +1,11 @@
-//! The contract of the store's ports as tests that any implementation can run on itself.
+//! The contracts of the ports as tests that any implementation can run on itself: the store's, and the executor's.
 //!
 //! ```ignore
 //! async fn subject() -> conductor_contract::Subject { … }
 //! conductor_contract::store_contract!(crate::subject);
 //! ```
 //!
-//! expands to one `#[tokio::test]` per case; the crate that uses it depends on `tokio` with `macros` and
+//! (and `executor_contract!` with an [`executor::Subject`]) expands to one `#[tokio::test]` per case; the crate that uses it depends on `tokio` with `macros` and
 //! `rt-multi-thread`. Each case gets a fresh, empty subject. The cases know the ports and nothing behind them.
 
 mod suite;
@@ -16,11 +16,17 @@ mod append;
 mod effects;
 mod lease;
 mod slots;
+mod issues;
 mod projections;
 mod views;
 mod blobs;
 mod tool_log;
 mod resources;
+mod duties;
+
+pub mod target;
+pub mod executor;
+pub mod egress;
 
 pub use subject::Subject;
 pub use suite::cases;

@@ -8,7 +8,7 @@ use conductor_domain::effect::EffectKind;
 use conductor_domain::id::ProjectId;
 use conductor_domain::instance::Instance;
 use conductor_domain::time::Timestamp;
-use conductor_port::ledger::{Batch, Projection, RunRow, StreamId};
+use conductor_port::ledger::{Batch, Projection, Projections, RunRow, StreamId};
 use conductor_port::views::{RunFilter, StreamHead};
 
 use crate::Subject;
@@ -30,6 +30,7 @@ pub(crate) async fn the_newest_projection_is_seen(subject: &Subject) {
         held: true,
         needs_human: true,
         terminal: true,
+        cleaned_up: true,
         priority: 255,
         pull_request: Some(12),
         deadline: Some(Timestamp(-5)),
@@ -57,6 +58,7 @@ fn instance(projects: &[&str]) -> (Instance, String) {
         repos: BTreeMap::new(),
         kill_switch: true,
         suspensions: BTreeMap::new(),
+        egress: BTreeMap::new(),
     };
     let json = serde_json::to_string(&instance).expect("an instance is plain data");
     (instance, json)
@@ -113,11 +115,18 @@ pub(crate) async fn replaced_projections_leave_records_alone(subject: &Subject) 
     };
     let rows = vec![
         Projection::Run(Box::new(rebuilt.clone())),
-        Projection::Instance { state: json },
+        Projection::Instance {
+            state: json,
+            seq: 1,
+            head: "hash-instance-1".to_owned(),
+        },
     ];
     subject
         .ledger
-        .replace_projections(rows)
+        .replace_projections(Projections {
+            rows,
+            ..Projections::default()
+        })
         .await
         .expect("projections are replaced");
 

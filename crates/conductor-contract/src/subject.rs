@@ -6,6 +6,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use conductor_port::blobs::{Blobs, ToolLog};
+use conductor_port::duty::Duties;
 use conductor_port::lease::Leases;
 use conductor_port::ledger::Ledger;
 use conductor_port::views::Views;
@@ -23,6 +24,8 @@ pub struct Subject {
     pub tool_log: Arc<dyn ToolLog>,
     /// Its records of held resources.
     pub leases: Arc<dyn Leases>,
+    /// Its duties.
+    pub duties: Arc<dyn Duties>,
     /// Whatever must live as long as the store: a temporary directory, a server.
     pub guard: Box<dyn Any + Send + Sync>,
 }
@@ -31,7 +34,7 @@ impl Subject {
     /// Makes a subject of a store that implements all ports.
     pub fn new<S>(store: S, guard: impl Any + Send + Sync) -> Self
     where
-        S: Ledger + Views + Blobs + ToolLog + Leases + 'static,
+        S: Ledger + Views + Blobs + ToolLog + Leases + Duties + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -39,7 +42,8 @@ impl Subject {
             views: store.clone(),
             blobs: store.clone(),
             tool_log: store.clone(),
-            leases: store,
+            leases: store.clone(),
+            duties: store,
             guard: Box::new(guard),
         }
     }

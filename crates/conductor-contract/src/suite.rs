@@ -67,12 +67,13 @@ suites! { $
         a_change_of_an_unknown_effect_is_refused
         reprioritizing_moves_pending_effects_of_the_run_only
         listing_is_cut_by_limit
+        pages_of_candidates_join_without_gap_or_repeat
     }
     lease {
         of_two_workers_one_gets_the_effect
         of_many_workers_one_gets_the_effect
         a_lease_that_has_not_ended_is_nobody_elses
-        an_owner_ends_the_leases_of_the_dead
+        who_starts_again_ends_the_leases_of_its_name_only
         an_ended_lease_is_taken_over_with_a_greater_token
         tokens_grow_over_retries
         a_stale_token_settles_nothing
@@ -95,6 +96,10 @@ suites! { $
         an_effect_without_a_slot_stays_pending
         a_slot_of_another_repository_is_refused
     }
+    issues {
+        of_many_runs_one_gets_the_issue
+        an_issue_that_was_given_back_is_taken_by_the_next
+    }
     projections {
         the_newest_projection_is_seen
         the_instance_is_seen_with_the_end_of_its_stream
@@ -108,6 +113,7 @@ suites! { $
         pages_join_without_gap_or_repeat
         effects_of_a_run_are_listed_in_the_order_asked
         a_later_forge_write_replaces_the_earlier_in_its_place
+        forge_writes_are_replaced_in_their_places
         heads_come_from_the_records
     }
     blobs {
@@ -117,6 +123,7 @@ suites! { $
         too_many_bytes_are_cut_with_a_mark
         a_cut_does_not_split_a_character
         the_most_bytes_are_kept_whole
+        everything_kept_is_listed_by_its_address
     }
     tool_log {
         calls_come_back_in_order
@@ -129,5 +136,11 @@ suites! { $
         taking_again_renews_the_heartbeat
         only_the_holder_gives_back
         held_resources_are_listed_by_run
+    }
+    duties {
+        of_many_workers_one_has_the_duty
+        a_duty_is_taken_over_after_its_time_and_not_before
+        a_duty_that_is_laid_down_is_free_at_once
+        duties_are_apart
     }
 }

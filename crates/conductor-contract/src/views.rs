@@ -5,7 +5,9 @@
 use conductor_domain::effect::EffectKind;
 use conductor_domain::id::{EffectId, RepoId};
 use conductor_domain::time::Timestamp;
-use conductor_port::ledger::{Batch, ForgeWrite, NewEffect, Projection, RunRow, StreamId};
+use conductor_port::ledger::{
+    Batch, ForgeWrite, NewEffect, Projection, Projections, RunRow, StreamId, WritesAfter,
+};
 use conductor_port::views::{RunFilter, StreamHead};
 
 use crate::Subject;
@@ -302,6 +304,44 @@ pub(crate) async fn a_later_forge_write_replaces_the_earlier_in_its_place(subjec
     assert_eq!(subject.views.writes(&run_id("r-2")).await, Ok(vec![]));
 }
 
+/// GH-6, RUN-3: replaced writes stand where the batches that brought them put them.
+pub(crate) async fn forge_writes_are_replaced_in_their_places(subject: &Subject) {
+    let write = |seq: u64, result: &str| ForgeWrite {
+        effect: EffectId::derive(&run_id("r-1"), seq, 0),
+        run: run_id("r-1"),
+        kind: "post_comment".to_owned(),
+        actor_type: "system".to_owned(),
+        target: "octo/hello#1".to_owned(),
+        payload_hash: "sha256:0".to_owned(),
+        decision: "allow".to_owned(),
+        reason: "default".to_owned(),
+        result: result.to_owned(),
+        at: Timestamp(1),
+    };
+    let forged = Batch {
+        writes: vec![write(7, "forged")],
+        ..batch("r-1", 0, 1)
+    };
+    kept(subject, forged).await;
+    let after = |seq, writes| WritesAfter { seq, writes };
+    let writes = vec![
+        after(4, vec![write(5, "pending"), write(6, "pending")]),
+        after(2, vec![write(9, "pending")]),
+        after(8, vec![write(5, "done")]),
+    ];
+    let all = Projections {
+        writes,
+        ..Projections::default()
+    };
+    subject
+        .ledger
+        .replace_projections(all)
+        .await
+        .expect("projections are replaced");
+    let expected = vec![write(9, "pending"), write(5, "done"), write(6, "pending")];
+    assert_eq!(subject.views.writes(&run_id("r-1")).await, Ok(expected));
+}
+
 /// SEC-8.
 pub(crate) async fn heads_come_from_the_records(subject: &Subject) {
     kept(subject, batch("r-2", 0, 2)).await;
@@ -309,7 +349,7 @@ pub(crate) async fn heads_come_from_the_records(subject: &Subject) {
     kept(subject, instance_batch(0, 3, "{}")).await;
     subject
         .ledger
-        .replace_projections(Vec::new())
+        .replace_projections(Projections::default())
         .await
         .expect("projections are replaced");
     let head = |stream: StreamId, seq: u64| StreamHead {

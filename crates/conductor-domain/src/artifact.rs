@@ -37,12 +37,20 @@ pub enum ArtifactKind {
     Feedback,
     /// The rendered difference between two commits.
     Diff,
+    /// The files of a commit by name.
+    Files,
+    /// What was proposed to a repository before.
+    PastPullRequests,
+    /// What one agent was told, word for word.
+    Context,
     /// The envelope of one agent invocation.
     Envelope,
     /// The receipt of one agent invocation.
     Receipt,
     /// What scripted agents play, from the operator.
     Scenario,
+    /// A part of the files of a skill, from the operator.
+    Skill,
 }
 
 impl ArtifactKind {
@@ -56,9 +64,13 @@ impl ArtifactKind {
             Self::TestReport => "test_report",
             Self::Feedback => "feedback",
             Self::Diff => "diff",
+            Self::Files => "files",
+            Self::PastPullRequests => "past_pull_requests",
+            Self::Context => "context",
             Self::Envelope => "envelope",
             Self::Receipt => "receipt",
             Self::Scenario => "scenario",
+            Self::Skill => "skill",
         }
     }
 }

@@ -18,7 +18,8 @@ pub enum Deadline {
     Reminder,
     /// Messages that waited may be sent (GH-4).
     Flush,
-    /// The pull request is looked at without a webhook (GH-2).
+    /// The pull request is looked at without a webhook. Only early logs hold it: by now looking is no input, so that a
+    /// run that waits for weeks does not grow (see `decide::look`).
     Poll,
 }
 
@@ -40,12 +41,5 @@ pub fn next_deadline(run: &Run) -> Option<(Timestamp, Deadline)> {
         (since.after(run.spec.limits.reminder), Deadline::Reminder)
     });
     let flush = (!run.throttle.deferred.is_empty()).then(|| (run.throttle.opens_at(), Deadline::Flush));
-    // Also outside the merge gate: a merge or a close counts wherever the run stands.
-    let has_open_pull_request = run.pull_request.is_some() && !run.phase.is_terminal();
-    let poll = run
-        .heard
-        .pull_request_at
-        .filter(|_| has_open_pull_request)
-        .map(|at| (at.after(run.spec.limits.poll), Deadline::Poll));
-    [provider, reminder, flush, poll].into_iter().flatten().min()
+    [provider, reminder, flush].into_iter().flatten().min()
 }

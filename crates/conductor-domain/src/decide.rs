@@ -16,6 +16,7 @@ mod merge;
 mod fault;
 mod clock;
 mod ending;
+pub mod look;
 
 use serde::{Deserialize, Serialize};
 
@@ -73,8 +74,10 @@ pub fn decide(run: Option<&Run>, input: &Input, at: &Context) -> Result<Decision
             effect,
             attempt,
             fault,
-        } => fault::faulted(&mut draft, effect, *attempt, fault)?,
+            remains,
+        } => fault::faulted(&mut draft, effect, *attempt, fault, remains.as_deref())?,
         Input::RequestComment { invocation, comment } => agent::comment(&mut draft, invocation, comment)?,
+        Input::EgressDenied { effect, denial } => agent::denied_egress(&mut draft, effect, denial)?,
         Input::ForgeNoticed { notice } => merge::noticed(&mut draft, notice),
         Input::DeadlinePassed { deadline } => clock::passed(&mut draft, *deadline)?,
     }

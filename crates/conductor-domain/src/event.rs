@@ -9,6 +9,7 @@ use crate::artifact::Artifact;
 use crate::diff::Inspection;
 use crate::digest::Digest;
 use crate::effect::EffectKind;
+use crate::egress::EgressDenial;
 use crate::forge::{HumanReview, IssueSnapshot, PullRequest};
 use crate::gate::{Gate, GateKind};
 use crate::hold::{Hold, HoldKind};
@@ -38,8 +39,12 @@ pub enum Event {
     PlanDrafted { plan: Plan },
     /// The Reviewer judged it.
     PlanReviewed { review: Review },
-    /// The Planner must revise.
-    PlanSentBack { feedback: Artifact },
+    /// The Planner must revise this plan, and answer to this.
+    PlanSentBack {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<Artifact>,
+        feedback: Artifact,
+    },
     /// The plan stands before a human.
     PlanProposed {
         gate: Gate,
@@ -117,12 +122,18 @@ pub enum Event {
     MergeAwaited,
     /// A human asked for changes on the pull request.
     ChangesRequested { review: HumanReview },
+    /// A human asked for changes on another commit than the one that is proposed; it is not feedback for this one.
+    ReviewSetAside { review: HumanReview },
     /// Checks of others failed on the pull request.
     ChecksFailed { head: CommitId, names: Vec<String> },
     /// The base branch went ahead.
     BaseMoved { head: CommitId },
     /// The pull request was merged.
-    PullRequestMerged { by: Option<String> },
+    PullRequestMerged {
+        by: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        other_head: Option<CommitId>,
+    },
     /// The pull request was closed without a merge.
     PullRequestClosed,
     /// The run is done.
@@ -133,6 +144,8 @@ pub enum Event {
     RunFailed { reason: EndReason },
     /// Everything that the run held was given back; nothing follows.
     CleanedUp { saved: Option<String> },
+    /// Giving everything back was given up until a person asks for another try.
+    CleanUpFailed { reason: String },
     /// The run stands still for one more reason.
     HoldPlaced { hold: Hold },
     /// One reason to stand still is gone.
@@ -173,6 +186,8 @@ pub enum Event {
         effect: EffectId,
         kind: EffectKind,
         digest: Digest,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        must_be_heard: bool,
     },
     /// An effect came to its end.
     EffectSettled { effect: EffectId },
@@ -182,6 +197,8 @@ pub enum Event {
         attempt: u32,
         at: Timestamp,
         reason: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        overdue: bool,
     },
     /// An effect was told to stop.
     EffectStopRequested { effect: EffectId },
@@ -195,9 +212,11 @@ pub enum Event {
     MessagesFlushed { count: u32 },
     /// An agent's wish to comment was denied.
     CommentDenied { invocation: EffectId, reason: String },
+    /// Code in a sandbox was denied the network; an operator may grant it for the next time.
+    EgressDenied { effect: EffectId, denial: EgressDenial },
     /// A human was reminded.
     Reminded { at: Timestamp },
-    /// The pull request was looked at.
+    /// The pull request was looked at. Only early logs hold it: by now a look without news leaves no trace.
     PullRequestSeen { at: Timestamp },
     /// Something was noted that changes nothing.
     Noted { what: String },
@@ -226,17 +245,18 @@ impl Event {
             ProposalBegan => "proposal_began", DiffInspected => "diff_inspected",
             DiffGateOpened => "diff_gate_opened", DiffCleared => "diff_cleared", Pushed => "pushed",
             PullRequestOpened => "pull_request_opened", MergeAwaited => "merge_awaited",
-            ChangesRequested => "changes_requested", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
+            ChangesRequested => "changes_requested", ReviewSetAside => "review_set_aside", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
             PullRequestMerged => "pull_request_merged", PullRequestClosed => "pull_request_closed",
             RunCompleted => "run_completed", RunCancelled => "run_cancelled", RunFailed => "run_failed",
-            CleanedUp => "cleaned_up", HoldPlaced => "hold_placed", HoldReleased => "hold_released",
+            CleanedUp => "cleaned_up", CleanUpFailed => "clean_up_failed", HoldPlaced => "hold_placed", HoldReleased => "hold_released",
             QuestionAnswered => "question_answered", PhaseRetried => "phase_retried",
             Reprioritized => "reprioritized", InvocationEnded => "invocation_ended",
             AgentFailed => "agent_failed", Interrupted => "interrupted", EffectRequested => "effect_requested",
             EffectSettled => "effect_settled", EffectRetryScheduled => "effect_retry_scheduled",
             EffectStopRequested => "effect_stop_requested", EnvironmentRecreated => "environment_recreated",
             MessageSent => "message_sent", MessageDeferred => "message_deferred",
-            MessagesFlushed => "messages_flushed", CommentDenied => "comment_denied", Reminded => "reminded",
+            MessagesFlushed => "messages_flushed", CommentDenied => "comment_denied",
+            EgressDenied => "egress_denied", Reminded => "reminded",
             PullRequestSeen => "pull_request_seen", Noted => "noted",
         }
     }

@@ -9,6 +9,7 @@ use crate::phase::{
     ApprovedPlan, AwaitingMerge, Executing, ExecutingStep, Phase, PlanGate, Planning, PlanningStep,
     Proposing, ProposingStep, SetUp, Workspace,
 };
+use crate::plan::Verdict;
 use crate::run::{Counters, Heard, InFlight, Run};
 use crate::spec::RunSpec;
 use crate::testing::TestRun;
@@ -41,6 +42,7 @@ fn born(spec: &RunSpec) -> Run {
         heard: Heard::default(),
         reminded_at: None,
         cleaned_up: false,
+        clean_up_failed: None,
     }
 }
 
@@ -73,8 +75,9 @@ fn apply(run: &mut Run, event: &Event) {
                 planning.step = PlanningStep::Reviewing { plan: plan.clone() }
             });
         }
-        Event::PlanSentBack { feedback } => planning(run, |planning| {
+        Event::PlanSentBack { plan, feedback } => planning(run, |planning| {
             planning.revisions += 1;
+            planning.feedback.extend(plan.clone());
             planning.feedback.push(feedback.clone());
             planning.step = PlanningStep::Drafting;
         }),
@@ -177,9 +180,19 @@ fn apply(run: &mut Run, event: &Event) {
                 executing.step = ExecutingStep::Reviewing { tests: tests.clone() }
             });
         }
-        Event::PlanReviewed { .. }
-        | Event::TestsInterpreted { .. }
-        | Event::ImplementationReviewed { .. } => {
+        Event::PlanReviewed { review } => {
+            run.counters.agent_failures = 0;
+            planning(run, |planning| {
+                if let (PlanningStep::Reviewing { plan }, Verdict::Approve) = (&planning.step, review.verdict)
+                {
+                    planning.step = PlanningStep::Confirming {
+                        plan: plan.clone(),
+                        review: review.clone(),
+                    };
+                }
+            });
+        }
+        Event::TestsInterpreted { .. } | Event::ImplementationReviewed { .. } => {
             run.counters.agent_failures = 0;
         }
         Event::AttemptFailed { retries, feedback } => executing(run, |executing| {
@@ -230,7 +243,9 @@ fn apply(run: &mut Run, event: &Event) {
                 });
             }
         }
-        Event::ChangesRequested { review } => run.heard.review = Some(review.id),
+        Event::ChangesRequested { review } | Event::ReviewSetAside { review } => {
+            run.heard.review = Some(review.id);
+        }
         Event::ChecksFailed { head, .. } => run.heard.failed_checks = Some(head.clone()),
         Event::BaseMoved { head } => run.heard.base_moved = Some(head.clone()),
         Event::RunCompleted => end(run, Phase::Completed),
@@ -247,6 +262,8 @@ fn apply(run: &mut Run, event: &Event) {
             },
         ),
         Event::CleanedUp { .. } => run.cleaned_up = true,
+        Event::CleanUpFailed { reason } => run.clean_up_failed = Some(reason.clone()),
+        Event::PullRequestMerged { other_head, .. } => run.heard.merged_other.clone_from(other_head),
         Event::HoldPlaced { hold } => run.holds.place(hold.clone()),
         Event::HoldReleased { kind } => run.holds.release(*kind),
         Event::QuestionAnswered { answer, .. } => match &mut run.phase {
@@ -260,7 +277,10 @@ fn apply(run: &mut Run, event: &Event) {
             | Phase::Cancelled { .. }
             | Phase::Failed { .. } => {}
         },
-        Event::PhaseRetried { .. } => start_counting(run),
+        Event::PhaseRetried { .. } => {
+            start_counting(run);
+            run.clean_up_failed = None;
+        }
         Event::Reprioritized { priority } => run.priority = *priority,
         Event::InvocationEnded { purpose, counts, .. } => {
             if *counts {
@@ -269,14 +289,31 @@ fn apply(run: &mut Run, event: &Event) {
         }
         Event::AgentFailed { failures, .. } => run.counters.agent_failures = *failures,
         Event::Interrupted { interruptions, .. } => run.counters.interruptions = *interruptions,
-        Event::EffectRequested { effect, kind, .. } => {
+        Event::EffectRequested {
+            effect,
+            kind,
+            must_be_heard,
+            digest: _,
+        } => {
             run.in_flight.insert(
                 effect.clone(),
                 InFlight {
                     kind: *kind,
                     stopping: false,
+                    must_be_heard: *must_be_heard,
+                    overdue: None,
                 },
             );
+        }
+        Event::EffectRetryScheduled {
+            effect,
+            reason,
+            overdue,
+            ..
+        } => {
+            if let Some(in_flight) = run.in_flight.get_mut(effect) {
+                in_flight.overdue = overdue.then(|| reason.clone());
+            }
         }
         Event::EffectSettled { effect } => {
             if run
@@ -297,16 +334,15 @@ fn apply(run: &mut Run, event: &Event) {
         Event::MessageDeferred { message } => run.throttle.deferred.push((**message).clone()),
         Event::MessagesFlushed { .. } => run.throttle.deferred.clear(),
         Event::Reminded { at } => run.reminded_at = Some(*at),
-        Event::PullRequestSeen { at } => run.heard.pull_request_at = Some(*at),
         Event::RunStarted { .. }
         | Event::GateApproved { .. }
         | Event::GateRevised { .. }
         | Event::GateRejected { .. }
         | Event::DiffInspected { .. }
-        | Event::PullRequestMerged { .. }
         | Event::PullRequestClosed
-        | Event::EffectRetryScheduled { .. }
+        | Event::PullRequestSeen { .. }
         | Event::CommentDenied { .. }
+        | Event::EgressDenied { .. }
         | Event::Noted { .. } => {}
     }
 }

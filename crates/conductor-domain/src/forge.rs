@@ -15,7 +15,7 @@ pub struct IssueSnapshot {
     pub number: IssueNumber,
     /// Its title.
     pub title: String,
-    /// Title and body, kept; its digest tells whether the issue was edited.
+    /// Title, body and what people said below it, kept; its digest tells whether any of it changed.
     pub artifact: Artifact,
     /// Whether it was open.
     pub open: bool,
@@ -102,6 +102,9 @@ pub struct HumanReview {
     pub by: String,
     /// What it asks for, kept.
     pub feedback: Artifact,
+    /// The commit that was looked at; feedback counts for that one alone (S-53).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitId>,
 }
 
 /// A hint from the forge that something changed; never a reason for a transition by itself.

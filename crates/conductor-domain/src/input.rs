@@ -8,11 +8,12 @@ use crate::artifact::Artifact;
 use crate::deadline::Deadline;
 use crate::diff::Inspection;
 use crate::digest::Digest;
+use crate::egress::EgressDenial;
 use crate::fault::Fault;
 use crate::forge::{IssueProblem, IssueSnapshot, Notice, PullRequestSnapshot};
 use crate::gate::GateKind;
 use crate::id::{CommitId, EffectId, OperatorName, PullRequestNumber};
-use crate::invocation::InvocationReport;
+use crate::invocation::{InvocationReport, Remains};
 use crate::message::CommentRequest;
 use crate::spec::{Priority, RunSpec};
 use crate::testing::{RedFirstOutcome, TestRun};
@@ -53,6 +54,9 @@ pub enum Input {
         attempt: u32,
         /// The fault.
         fault: Fault,
+        /// What is left of it, if it was an invocation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remains: Option<Box<Remains>>,
     },
     /// A running agent asks for a comment at the forge (TOOL-4a).
     RequestComment {
@@ -60,6 +64,13 @@ pub enum Input {
         invocation: EffectId,
         /// What it wants to say.
         comment: CommentRequest,
+    },
+    /// Code in a sandbox asked for the network and was denied (BEY-6).
+    EgressDenied {
+        /// The effect that owns the sandbox.
+        effect: EffectId,
+        /// What was asked for, and why not.
+        denial: Box<EgressDenial>,
     },
     /// The forge hinted that something changed.
     ForgeNoticed {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::effect::EffectKind;
+use crate::egress::Grant;
 use crate::id::{OperatorName, ProjectId, RepoId, RunId};
 use crate::spec::RepoRef;
 use crate::time::Timestamp;
@@ -36,6 +37,24 @@ pub enum InstanceInput {
         by: OperatorName,
         /// On or off.
         on: bool,
+    },
+    /// An operator lets the sandboxes of a project reach a host (BEY-6).
+    GrantEgress {
+        /// Who.
+        by: OperatorName,
+        /// For which project.
+        project: ProjectId,
+        /// What may be reached.
+        grant: Grant,
+    },
+    /// An operator takes such a grant back.
+    RevokeEgress {
+        /// Who.
+        by: OperatorName,
+        /// From which project.
+        project: ProjectId,
+        /// What may not be reached any more.
+        grant: Grant,
     },
     /// A provider refuses work on an account until a time (BEY-5).
     ProviderLimited {
@@ -74,6 +93,18 @@ pub enum InstanceEvent {
     },
     /// The kill switch was turned.
     KillSwitchTurned { by: OperatorName, on: bool },
+    /// The sandboxes of a project may reach a host.
+    EgressGranted {
+        by: OperatorName,
+        project: ProjectId,
+        grant: Grant,
+    },
+    /// They may not any more.
+    EgressRevoked {
+        by: OperatorName,
+        project: ProjectId,
+        grant: Grant,
+    },
     /// An account is suspended until a time.
     ProviderSuspended { account: String, until: Timestamp },
     /// The heads of all run chains at this point.
@@ -87,6 +118,8 @@ impl InstanceEvent {
             Self::ProjectAdded { .. } => "project_added",
             Self::RepoRegistered { .. } => "repo_registered",
             Self::KillSwitchTurned { .. } => "kill_switch_turned",
+            Self::EgressGranted { .. } => "egress_granted",
+            Self::EgressRevoked { .. } => "egress_revoked",
             Self::ProviderSuspended { .. } => "provider_suspended",
             Self::HeadsAnchored { .. } => "heads_anchored",
         }
@@ -104,6 +137,27 @@ pub struct Registration {
     pub test_command: Vec<String>,
     /// How many runs may work on it at once.
     pub slots: u32,
+    /// Whether the test command may reach what the project's other sandboxes may (EXEC-3a).
+    #[serde(default, skip_serializing_if = "TestEgress::is_none")]
+    pub test_egress: TestEgress,
+}
+
+/// Whether a test command has a way out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TestEgress {
+    /// It has none: what passes does not depend on the network.
+    #[default]
+    None,
+    /// It reaches what its project may reach.
+    AsProject,
+}
+
+impl TestEgress {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// The instance as its events tell it.
@@ -117,6 +171,16 @@ pub struct Instance {
     pub kill_switch: bool,
     /// Until when each account is suspended.
     pub suspensions: BTreeMap<String, Timestamp>,
+    /// What the sandboxes of each project may reach.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub egress: BTreeMap<ProjectId, Vec<Grant>>,
+}
+
+impl Instance {
+    /// What the sandboxes of a project may reach, by what was granted to it alone.
+    pub fn egress_of(&self, project: &ProjectId) -> &[Grant] {
+        self.egress.get(project).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Why the instance did not accept an input.
@@ -145,6 +209,14 @@ pub enum InstanceRefusal {
     /// The switch stands like that already.
     #[error("the kill switch is {} already", if *.0 { "on" } else { "off" })]
     SwitchStands(bool),
+    /// There is no such grant to take back.
+    #[error("project `{project}` was not granted {grant}")]
+    NotGranted {
+        /// The project.
+        project: ProjectId,
+        /// The grant.
+        grant: Grant,
+    },
 }
 
 impl InstanceRefusal {
@@ -157,6 +229,7 @@ impl InstanceRefusal {
             Self::NoTestCommand => "CDR0204",
             Self::NoSlot => "CDR0205",
             Self::SwitchStands(_) => "CDR0206",
+            Self::NotGranted { .. } => "CDR0207",
         }
     }
 
@@ -171,6 +244,9 @@ impl InstanceRefusal {
             Self::NoTestCommand => "say it with --test '<command>'",
             Self::NoSlot => "give --slots 1 or more",
             Self::SwitchStands(_) => "nothing is to be done",
+            Self::NotGranted { .. } => {
+                "`conductor egress list` shows the grants; what `[egress]` of the settings file allows is taken back there"
+            }
         }
     }
 }
@@ -221,6 +297,32 @@ pub fn decide_instance(
                 on: *on,
             }])
         }
+        InstanceInput::GrantEgress { by, project, grant } => {
+            if !instance.projects.contains(project) {
+                return Err(InstanceRefusal::NoSuchProject(project.clone()));
+            }
+            if instance.egress_of(project).contains(grant) {
+                return Ok(vec![]);
+            }
+            Ok(vec![InstanceEvent::EgressGranted {
+                by: by.clone(),
+                project: project.clone(),
+                grant: grant.clone(),
+            }])
+        }
+        InstanceInput::RevokeEgress { by, project, grant } => {
+            if !instance.egress_of(project).contains(grant) {
+                return Err(InstanceRefusal::NotGranted {
+                    project: project.clone(),
+                    grant: grant.clone(),
+                });
+            }
+            Ok(vec![InstanceEvent::EgressRevoked {
+                by: by.clone(),
+                project: project.clone(),
+                grant: grant.clone(),
+            }])
+        }
         InstanceInput::ProviderLimited { account, until } => {
             let later = instance
                 .suspensions
@@ -251,6 +353,16 @@ pub fn evolve_instance(mut instance: Instance, event: &InstanceEvent) -> Instanc
         InstanceEvent::KillSwitchTurned { on, .. } => instance.kill_switch = *on,
         InstanceEvent::ProviderSuspended { account, until } => {
             instance.suspensions.insert(account.clone(), *until);
+        }
+        InstanceEvent::EgressGranted { project, grant, .. } => {
+            let granted = instance.egress.entry(project.clone()).or_default();
+            granted.push(grant.clone());
+        }
+        InstanceEvent::EgressRevoked { project, grant, .. } => {
+            if let Some(granted) = instance.egress.get_mut(project) {
+                granted.retain(|known| known != grant);
+            }
+            instance.egress.retain(|_project, granted| !granted.is_empty());
         }
         InstanceEvent::HeadsAnchored { .. } => {}
     }

@@ -73,7 +73,8 @@ fn ends_clean(run: &Run) -> bool {
         .in_flight
         .values()
         .any(|effect| effect.kind == EffectKind::CleanUp);
-    run.holds.is_empty() && (run.cleaned_up || is_cleaning || run.work_in_flight().is_some())
+    run.holds.is_empty()
+        && (run.cleaned_up || is_cleaning || run.clean_up_failed.is_some() || run.work_in_flight().is_some())
 }
 
 fn gates_are_bound(run: &Run) -> bool {

@@ -26,12 +26,35 @@ pub struct Invocation {
     pub start: CommitId,
     /// What it is given to read, in this order (OWN-2).
     pub context: Vec<Artifact>,
+    /// What it is given after that, made when it begins from what these name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Source>,
     /// Who runs it.
     pub agents: AgentSpec,
     /// Where its commands run.
     pub executor: ExecutorName,
     /// What it may use up.
     pub limits: InvocationLimits,
+}
+
+/// Something that an agent is given to read and that is made when it begins; leaves its maker nothing to choose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "source")]
+pub enum Source {
+    /// What exactly was changed between two commits of the run.
+    Diff {
+        /// Before.
+        from: CommitId,
+        /// After.
+        to: CommitId,
+    },
+    /// Which files there are, those first that the issue seems to be about; never what they hold (OWN-4).
+    Files {
+        /// In which commit.
+        commit: CommitId,
+    },
+    /// What was proposed to the repository before, by anyone.
+    PastPullRequests,
 }
 
 /// To what end an agent is invoked.
@@ -75,6 +98,20 @@ pub struct InvocationReport {
     pub papers: Option<Papers>,
     /// Where work that would have been lost was saved to.
     pub saved: Option<String>,
+    /// What it was there for; the run may have moved on meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<Purpose>,
+}
+
+/// What is left of an invocation that met a fault of its environment (INV-1a).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remains {
+    /// What it was there for.
+    pub purpose: Purpose,
+    /// The tool log's length and head hash.
+    pub tools: ToolLogHead,
+    /// The envelope and the receipt, where there was room for them.
+    pub papers: Option<Papers>,
 }
 
 /// Length and head hash of an invocation's tool log.
@@ -98,6 +135,9 @@ pub struct Usage {
 /// The papers of an invocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Papers {
+    /// What the agent was told, word for word (OWN-2); absent where it never began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Artifact>,
     /// What came out.
     pub envelope: Artifact,
     /// The proof of what was run with what.

@@ -5,9 +5,12 @@
 //! is made harmless on the way: it cannot start a header, hide a marker, or call people by name.
 //! This module does not know how a message is sent.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
+use crate::digest::Digest;
 use crate::id::{EffectId, RunId};
 use crate::role::{Role, Speaker};
 
@@ -15,6 +18,12 @@ use crate::role::{Role, Speaker};
 pub const MAX_BODY: usize = 65_536;
 /// The longest text of an agent in one message.
 const MAX_AGENT_TEXT: usize = 48_000;
+/// How many characters are told of each text where several are told as one.
+const HEAD: usize = 600;
+/// How the visible code of a hidden character begins.
+const CODE_OPENS: &str = "\u{27e8}U+";
+/// What makes a number after it a reference, which would notify, link back, or close a foreign issue.
+const REFERENCES: [&str; 5] = ["gh-", "/issues/", "/pull/", "/pulls/", "/discussions/"];
 
 /// Something to be said at the forge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +56,22 @@ pub enum Body {
         /// Where.
         artifact: Artifact,
     },
+    /// Several messages that waited, told as one: each with its headline and the head of its text.
+    Several {
+        /// The messages, oldest first.
+        parts: Vec<Message>,
+    },
+}
+
+impl Message {
+    /// What must be read to render it.
+    pub fn kept(&self) -> Vec<&Artifact> {
+        match &self.body {
+            Body::Empty | Body::Own { .. } => vec![],
+            Body::Kept { artifact } => vec![artifact],
+            Body::Several { parts } => parts.iter().flat_map(Self::kept).collect(),
+        }
+    }
 }
 
 /// What kind of message it is.
@@ -116,8 +141,14 @@ pub fn marker(effect: &EffectId) -> String {
     format!("<!-- conductor:write {effect} -->")
 }
 
-/// Renders a message; `kept` are the bytes of a [`Body::Kept`].
-pub fn render(message: &Message, run: &RunId, page: &str, effect: &EffectId, kept: Option<&str>) -> String {
+/// Renders a message; `kept` are the texts of [`Message::kept`] by their address.
+pub fn render(
+    message: &Message,
+    run: &RunId,
+    page: &str,
+    effect: &EffectId,
+    kept: &BTreeMap<Digest, String>,
+) -> String {
     let mut text = format!(
         "[Conductor | {} | run:{run}] {}\n",
         message.speaker,
@@ -132,12 +163,24 @@ pub fn render(message: &Message, run: &RunId, page: &str, effect: &EffectId, kep
         }
         Body::Kept { artifact } => {
             text.push('\n');
-            text.push_str(&cut(&harmless(kept.unwrap_or_default()), MAX_AGENT_TEXT));
+            text.push_str(&cut(&harmless(words(kept, artifact)), MAX_AGENT_TEXT));
             text.push('\n');
             if artifact.truncated {
                 text.push_str("\n_(cut; the whole text is on the run's page)_\n");
             }
         }
+        Body::Several { parts } => {
+            text.push('\n');
+            for part in parts {
+                tell_part(&mut text, part, kept);
+            }
+        }
+    }
+    let hidden = text.matches(CODE_OPENS).count();
+    if hidden > 0 {
+        text.push_str(&format!(
+            "\n> **Careful**: {hidden} hidden characters are shown as codes.\n"
+        ));
     }
     let end = format!("\n[run {run}]({page})\n{}\n", marker(effect));
     let details = details(&message.details);
@@ -146,6 +189,37 @@ pub fn render(message: &Message, run: &RunId, page: &str, effect: &EffectId, kep
         text.push_str(&details);
     }
     format!("{}{end}", cut(&text, room))
+}
+
+fn words<'a>(kept: &'a BTreeMap<Digest, String>, artifact: &Artifact) -> &'a str {
+    kept.get(&artifact.digest).map_or("", String::as_str)
+}
+
+/// Tells one of several messages: who, the headline, and how its text begins.
+fn tell_part(text: &mut String, part: &Message, kept: &BTreeMap<Digest, String>) {
+    text.push_str(&format!(
+        "- {}: {}\n",
+        part.speaker,
+        harmless_line(&part.headline)
+    ));
+    match &part.body {
+        Body::Empty => {}
+        Body::Own { text: own } => own.lines().for_each(|line| text.push_str(&format!("  {line}\n"))),
+        Body::Kept { artifact } => {
+            let whole = harmless(words(kept, artifact));
+            let head: String = whole.chars().take(HEAD).collect();
+            head.lines()
+                .for_each(|line| text.push_str(&format!("  > {line}\n")));
+            if head.len() < whole.len() {
+                text.push_str("  > … (the rest is on the run's page)\n");
+            }
+        }
+        Body::Several { parts } => {
+            for part in parts {
+                tell_part(text, part, kept);
+            }
+        }
+    }
 }
 
 fn details(pairs: &[(String, String)]) -> String {
@@ -214,14 +288,46 @@ pub fn harmless(text: &str) -> String {
             '!' if next == Some('[') => out.push_str("&#33;"),
             // A link shows its target.
             ']' if next == Some('(') => out.push_str("] "),
-            c if is_hidden(c) => out.push_str(&format!("\u{27e8}U+{:04X}\u{27e9}", u32::from(c))),
-            c => out.push(c),
+            c => push_visible(&mut out, c),
         }
         if !c.is_whitespace() {
             at_line_start = false;
         }
     }
     out
+}
+
+/// Shows hidden characters as codes and keeps numbers from becoming references; for text that is not markdown.
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| push_visible(&mut out, c));
+    out
+}
+
+/// Shows a foreign name as code: it can neither end the code span nor hide, and a forge looks for no mention or
+/// reference inside one.
+pub fn code(name: &str) -> String {
+    let name = visible(name).replace('`', "'");
+    format!("`{}`", name.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn push_visible(out: &mut String, c: char) {
+    if is_hidden(c) {
+        out.push_str(&format!("{CODE_OPENS}{:04X}\u{27e9}", u32::from(c)));
+        return;
+    }
+    if c.is_ascii_digit() && REFERENCES.iter().any(|reference| ends_with(out, reference)) {
+        out.push(' ');
+    }
+    out.push(c);
+}
+
+/// Tells whether text ends with a lowercase ASCII word, written in any case.
+fn ends_with(text: &str, word: &str) -> bool {
+    text.len()
+        .checked_sub(word.len())
+        .and_then(|start| text.as_bytes().get(start..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// Tells whether a character is invisible, reorders text, or is not meant for people (S-48).
@@ -276,8 +382,78 @@ mod tests {
             &run,
             "http://c/r1",
             &EffectId::derive(&run, 3, 0),
-            Some(text),
+            &BTreeMap::from([(Digest::of(text.as_bytes()), text.to_owned())]),
         )
+    }
+
+    /// SEC-2, S-48: references in any of their forms notify nobody and close nothing.
+    #[test]
+    fn foreign_references_are_broken() {
+        let said =
+            said("Closes GH-12, gh-3, o/r#4, https://forge/o/r/issues/5 and www.forge/o/r/PULL/6, not a/7.");
+        assert!(
+            said.contains("Closes GH- 12, gh- 3, o/rno. 4, https://forge/o/r/issues/ 5 and www.forge/o/r/PULL/ 6, not a/7."),
+            "{said}"
+        );
+    }
+
+    /// S-48: what is hidden is shown, and counted.
+    #[test]
+    fn hidden_characters_are_counted_in_a_banner() {
+        let text = said("a\u{200b}b\u{202e}c");
+        assert!(
+            text.contains("> **Careful**: 2 hidden characters are shown as codes."),
+            "{text}"
+        );
+        assert!(!said("abc").contains("Careful"));
+    }
+
+    /// S-48: a name cannot break out of its code span.
+    #[test]
+    fn a_name_is_code_whatever_it_holds() {
+        assert_eq!(code("a`b\n@c\u{200b}"), "`a'b @c\u{27e8}U+200B\u{27e9}`");
+    }
+
+    /// GH-4: a digest tells how each text begins, and no more of it.
+    #[test]
+    fn several_messages_are_told_with_their_heads() {
+        let long = format!("first line\n<b>{}", "x".repeat(1000));
+        let part = |body| Message {
+            speaker: Speaker::Agent(Role::Tester),
+            kind: MessageKind::Remark,
+            headline: "left a remark".into(),
+            body,
+            details: vec![],
+        };
+        let digest = Message {
+            speaker: Speaker::Orchestrator,
+            body: Body::Several {
+                parts: vec![
+                    part(Body::Kept {
+                        artifact: Artifact::of(ArtifactKind::Feedback, long.as_bytes()),
+                    }),
+                    part(Body::Own {
+                        text: "own\nwords".into(),
+                    }),
+                    part(Body::Empty),
+                ],
+            },
+            ..part(Body::Empty)
+        };
+        assert_eq!(
+            digest.kept(),
+            [&Artifact::of(ArtifactKind::Feedback, long.as_bytes())]
+        );
+        let kept = BTreeMap::from([(Digest::of(long.as_bytes()), long.clone())]);
+        let run = RunId::parse("r1").expect("a slug");
+        let text = render(&digest, &run, "http://c/r1", &EffectId::derive(&run, 3, 0), &kept);
+        let expected = format!(
+            "[Conductor | Orchestrator | run:r1] left a remark\n\n- Tester: left a remark\n  > first line\n  > &lt;b>{}\n  \
+             > … (the rest is on the run's page)\n- Tester: left a remark\n  own\n  words\n- Tester: left a remark\n\n\
+             [run r1](http://c/r1)\n<!-- conductor:write r1.3.0 -->\n",
+            "x".repeat(600 - "first line\n&lt;b>".len())
+        );
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -74,6 +74,13 @@ pub enum PlanningStep {
         /// The plan under review.
         plan: Plan,
     },
+    /// Conductor, which reads the issue once more before a human judges the plan beside it (S-50).
+    Confirming {
+        /// The plan that passed its review.
+        plan: Plan,
+        /// The review.
+        review: Review,
+    },
 }
 
 /// A plan before a human.

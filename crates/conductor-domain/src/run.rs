@@ -45,6 +45,9 @@ pub struct Run {
     pub reminded_at: Option<Timestamp>,
     /// Whether everything it held was given back.
     pub cleaned_up: bool,
+    /// Why that was given up until a person asks for another try.
+    #[serde(default)]
+    pub clean_up_failed: Option<String>,
 }
 
 /// An effect that was asked for.
@@ -54,6 +57,34 @@ pub struct InFlight {
     pub kind: EffectKind,
     /// Whether it was told to stop.
     pub stopping: bool,
+    /// Whether it is a comment that people must not miss.
+    #[serde(default)]
+    pub must_be_heard: bool,
+    /// Why it has not worked for longer than its tries; it is tried again with long pauses.
+    #[serde(default)]
+    pub overdue: Option<String>,
+}
+
+impl InFlight {
+    /// Tells whether it is never given up for a lack of tries: what people must hear, and what must be put back.
+    pub fn is_owed(&self) -> bool {
+        match self.kind {
+            EffectKind::ClosePullRequest | EffectKind::CleanUp => true,
+            EffectKind::PostComment => self.must_be_heard,
+            EffectKind::ReadIssue
+            | EffectKind::PrepareWorkspace
+            | EffectKind::Invoke
+            | EffectKind::CommitWork
+            | EffectKind::RunTests
+            | EffectKind::CheckRedFirst
+            | EffectKind::Rebase
+            | EffectKind::InspectDiff
+            | EffectKind::Push
+            | EffectKind::OpenPullRequest
+            | EffectKind::PublishCheck
+            | EffectKind::ReadPullRequest => false,
+        }
+    }
 }
 
 /// What a run has counted.
@@ -78,8 +109,9 @@ pub struct Heard {
     pub failed_checks: Option<CommitId>,
     /// The newest known head of the base branch, where it differs from the run's base.
     pub base_moved: Option<CommitId>,
-    /// When the pull request was looked at last.
-    pub pull_request_at: Option<Timestamp>,
+    /// The commit that was merged, where it is not the one that Conductor pushed (S-53).
+    #[serde(default)]
+    pub merged_other: Option<CommitId>,
 }
 
 impl Run {
@@ -91,6 +123,13 @@ impl Run {
     /// The effect of the run's own work that is under way, if any.
     pub fn work_in_flight(&self) -> Option<(&EffectId, &InFlight)> {
         self.in_flight.iter().find(|(_, effect)| effect.kind.is_work())
+    }
+
+    /// Tells whether others may have its place in its repository (RUN-13): it is over, and either cleaned up, or its
+    /// clean-up waits for so long, or for a person, that nobody should wait with it.
+    pub fn is_out_of_the_way(&self) -> bool {
+        let is_overdue = |effect: &InFlight| effect.kind == EffectKind::CleanUp && effect.overdue.is_some();
+        self.cleaned_up || self.clean_up_failed.is_some() || self.in_flight.values().any(is_overdue)
     }
 
     /// Tells whether the run stands still.
@@ -115,16 +154,30 @@ impl Run {
 
     /// Tells whether a person must act for the run to go on.
     pub fn needs_human(&self) -> bool {
-        !self.phase.is_terminal()
-            && (self.phase.gate().is_some() || self.holds.iter().any(crate::hold::Hold::needs_human))
+        if self.phase.is_terminal() {
+            return self.clean_up_failed.is_some();
+        }
+        self.phase.gate().is_some() || self.holds.iter().any(crate::hold::Hold::needs_human)
     }
 
     /// What people read; derived, never stored.
     pub fn status(&self) -> String {
-        if self.phase.is_terminal() || self.holds.is_empty() {
-            return self.phase.name().to_string();
+        let mut status = self.phase.name().to_string();
+        if !self.holds.is_empty() {
+            let holds: Vec<String> = self.holds.iter().map(ToString::to_string).collect();
+            status.push_str(&format!(", paused: {}", holds.join("; ")));
         }
-        let holds: Vec<String> = self.holds.iter().map(ToString::to_string).collect();
-        format!("{}, paused: {}", self.phase.name(), holds.join("; "))
+        if self.heard.merged_other.is_some() {
+            status.push_str(", merged at a commit that Conductor did not push");
+        }
+        for effect in self.in_flight.values() {
+            if let Some(why) = &effect.overdue {
+                status.push_str(&format!(", {} is overdue: {why}", effect.kind));
+            }
+        }
+        if let Some(why) = &self.clean_up_failed {
+            status.push_str(&format!(", not cleaned up: {why}"));
+        }
+        status
     }
 }

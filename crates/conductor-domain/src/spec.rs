@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::id::{IssueNumber, OperatorName, ProjectId, RepoId, RunId};
+use crate::skill::SkillLock;
 use crate::time::Millis;
 
 /// Everything that was decided about a run before it began.
@@ -35,6 +36,9 @@ pub struct RunSpec {
     pub policy: PolicyVersion,
     /// The address of the run's page, for links in messages.
     pub page: String,
+    /// The skills of its roles, locked when it started (SKILL-5).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillLock>,
 }
 
 impl RunSpec {
@@ -134,6 +138,10 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutorName {
+    /// Processes in a sandbox of namespaces on this machine.
+    Local,
+    /// Containers, one per sandbox.
+    Docker,
     /// Plain processes without a sandbox; refused outside the demo and tests.
     UnsafePlain,
 }
@@ -142,6 +150,8 @@ impl ExecutorName {
     /// The name that an operator writes.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Local => "local",
+            Self::Docker => "docker",
             Self::UnsafePlain => "unsafe-plain",
         }
     }

@@ -64,16 +64,36 @@ impl TestRun {
 
     /// Says what was seen, and no more (S-21).
     pub fn describe(&self) -> String {
-        let tree = self.tree.as_str().get(..12).unwrap_or_default();
-        let ending = match &self.ending {
-            Ending::Exited { code } => format!("exited {code}"),
-            Ending::Signalled { signal } => format!("was ended by signal {signal}"),
-            Ending::TimedOut => "took too long and was ended".to_owned(),
-            Ending::LimitExceeded { limit } => format!("was ended at its limit ({limit})"),
-            Ending::Lost => "was lost before its end was seen".to_owned(),
-            Ending::NotRun { reason } => return format!("tests not run: {reason}"),
+        self.ending.of(&self.command, &self.tree)
+    }
+}
+
+impl Ending {
+    /// Says how a command ended on a tree, and no more (S-21).
+    pub fn of(&self, command: &[String], tree: &CommitId) -> String {
+        let tree = tree.as_str().get(..12).unwrap_or_default();
+        let ending = match self {
+            Self::Exited { code } => format!("exited {code}"),
+            Self::Signalled { signal } => format!("was ended by signal {signal}"),
+            Self::TimedOut => "took too long and was ended".to_owned(),
+            Self::LimitExceeded { limit } => format!("was ended at its limit ({limit})"),
+            Self::Lost => "was lost before its end was seen".to_owned(),
+            Self::NotRun { reason } => return format!("tests not run: {reason}"),
         };
-        format!("`{}` {ending} on tree {tree}", self.command.join(" "))
+        format!("`{}` {ending} on tree {tree}", command.join(" "))
+    }
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exited { code } => write!(f, "exited {code}"),
+            Self::Signalled { signal } => write!(f, "ended by signal {signal}"),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::LimitExceeded { limit } => write!(f, "limit exceeded: {limit}"),
+            Self::Lost => f.write_str("lost"),
+            Self::NotRun { reason } => write!(f, "not run: {reason}"),
+        }
     }
 }
 

@@ -6,14 +6,15 @@
 use std::sync::atomic::Ordering;
 
 use conductor_domain::deadline::next_deadline;
+use conductor_domain::digest::Digest;
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
 use conductor_domain::input::Input;
-use conductor_domain::instance::{Instance, InstanceEvent, InstanceInput, evolve_instance};
+use conductor_domain::instance::{ChainHead, Instance, InstanceEvent, InstanceInput, evolve_instance};
 use conductor_domain::time::Timestamp;
 use conductor_domain::{Context, Decision, EffectRequest, Run, evolve};
 use conductor_port::ledger::{
-    AppendError, Batch, EffectChange, NewEffect, Projection, Record, RunRow, StreamId,
+    AppendError, Batch, EffectChange, IssueClaim, NewEffect, Projection, Record, RunRow, StreamId,
 };
 use conductor_port::views::StreamHead;
 use tracing::Instrument as _;
@@ -24,7 +25,7 @@ use crate::intake::{Arrival, Standing};
 use crate::record::{self, Actor, Arrives, Decided, Fact};
 use crate::{chain, telemetry};
 
-mod writes;
+pub(crate) mod writes;
 
 /// A decision about a run, with everything it was based on.
 #[derive(Debug)]
@@ -82,12 +83,13 @@ async fn append(engine: &Engine, batch: Batch) -> Result<u64, AppendError> {
     }
     .instrument(span)
     .await?;
-    announce(engine, Committed { stream, seq, kinds });
+    let events = kinds.len() as u64;
+    announce(engine, Committed { stream, seq, kinds }, events);
     Ok(seq)
 }
 
-fn announce(engine: &Engine, committed: Committed) {
-    let events = committed.kinds.len() as u64;
+/// Tells whoever watches, and wakes those who may have something to do now.
+pub(crate) fn announce(engine: &Engine, committed: Committed, events: u64) {
     let is_anchor = committed.stream == StreamId::Instance;
     if !is_anchor
         && engine.unanchored.fetch_add(events, Ordering::Relaxed) + events
@@ -123,17 +125,19 @@ async fn run_batch(engine: &Engine, order: RunOrder<'_>) -> Result<Batch, Fault>
     .await?;
 
     let mut links = Links::after(stream.clone(), standing.seq, standing.head);
-    let fact = Fact::new(input, context);
+    let fact = Fact::new(input, context).beside(instance_head(engine).await?);
     links.fact(&fact.input, &fact, &arrival.cause, now)?;
     for event in &events {
         links.decision(event, now)?;
     }
+    let was_out_of_the_way = before.as_ref().is_some_and(Run::is_out_of_the_way);
     let after = events.iter().fold(before, evolve).ok_or_else(|| {
         Fault::permanent(format!(
             "an input to run {} was accepted, but there is no run after it",
             arrival.run
         ))
     })?;
+    engine.laws.watch(&after);
     let priority = after.priority.value();
     let created_at = standing.created_at.unwrap_or(now);
     let records = links.records;
@@ -156,11 +160,35 @@ async fn run_batch(engine: &Engine, order: RunOrder<'_>) -> Result<Batch, Fault>
         dedupe: arrival.dedupe.clone(),
         projection: Projection::Run(Box::new(row)),
         writes,
-        frees_slot: events
-            .iter()
-            .any(|event| matches!(event, Event::CleanedUp { .. })),
+        frees_slot: after.is_out_of_the_way() && !was_out_of_the_way,
+        issue: issue_claim(&after, standing.seq),
         records,
     })
+}
+
+/// A run has its issue from its first record until it has ended.
+fn issue_claim(after: &Run, seq_before: u64) -> IssueClaim {
+    if after.phase.is_terminal() {
+        IssueClaim::GivenBack
+    } else if seq_before == 0 {
+        IssueClaim::Taken {
+            repo: after.spec.repo.id,
+            number: after.spec.issue.0,
+        }
+    } else {
+        IssueClaim::Unchanged
+    }
+}
+
+/// Reads where the instance's chain ends; nothing while it is empty.
+async fn instance_head(engine: &Engine) -> Result<Option<ChainHead>, Fault> {
+    let (_instance, head) = engine.ports.views.instance().await?;
+    if head.seq == 0 {
+        return Ok(None);
+    }
+    let hash = Digest::parse(head.hash)
+        .map_err(|error| Fault::permanent(format!("the instance's chain does not end in a hash: {error}")))?;
+    Ok(Some(ChainHead { seq: head.seq, hash }))
 }
 
 fn instance_batch(order: InstanceOrder) -> Result<Batch, Fault> {
@@ -184,17 +212,20 @@ fn instance_batch(order: InstanceOrder) -> Result<Batch, Fault> {
         links.decision(event, now)?;
     }
     let after = events.iter().fold(instance, evolve_instance);
+    let records = links.records;
+    let projection = instance_projection(&after, last_seq(head.seq, &records), last_hash(&records))?;
     Ok(Batch {
         stream: StreamId::Instance,
         expected_seq: head.seq,
-        records: links.records,
+        records,
         effects: vec![],
         effect_changes: vec![],
         settles: None,
         dedupe: None,
-        projection: instance_projection(&after)?,
+        projection,
         writes: vec![],
         frees_slot: false,
+        issue: IssueClaim::Unchanged,
     })
 }
 
@@ -344,6 +375,7 @@ pub(crate) fn run_row(
         held: run.is_held(),
         needs_human: run.needs_human(),
         terminal: run.phase.is_terminal(),
+        cleaned_up: run.cleaned_up,
         priority: run.priority.value(),
         pull_request: run
             .pull_request
@@ -359,9 +391,11 @@ pub(crate) fn run_row(
 }
 
 /// Shows the instance to readers.
-pub(crate) fn instance_projection(instance: &Instance) -> Result<Projection, Fault> {
+pub(crate) fn instance_projection(instance: &Instance, seq: u64, head: String) -> Result<Projection, Fault> {
     Ok(Projection::Instance {
         state: json(instance)?,
+        seq,
+        head,
     })
 }
 

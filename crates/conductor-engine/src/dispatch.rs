@@ -1,7 +1,7 @@
 //! Picks effects that may be performed now, leases them, and carries each to its report while keeping the lease.
 //!
 //! Woken by commits, with a tick as fallback for what other processes commit. Which effect may go is decided by the
-//! pure `admit`; repository slots are taken in the leasing transaction. This module does not know how an effect is
+//! pure `admit`; repository slots are taken in the leasing transaction. Work ends before its lease does (DEP-3). This module does not know how an effect is
 //! performed.
 
 use std::collections::BTreeSet;
@@ -12,10 +12,11 @@ use std::time::Duration;
 use conductor_domain::EffectRequest;
 use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::fault::Fault;
+use conductor_domain::id::RepoId;
 use conductor_domain::instance::{Admission, Instance, admit};
 use conductor_domain::spec::AgentBackend;
 use conductor_domain::time::{Millis, Timestamp};
-use conductor_port::ledger::{EffectRow, LeaseWish, Leased, Renewal, Settlement};
+use conductor_port::ledger::{Candidates, EffectRow, LeaseWish, Leased, Renewal, Settlement};
 use futures_util::FutureExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -23,10 +24,13 @@ use tracing::Instrument as _;
 
 use crate::crash::crash_point;
 use crate::engine::Engine;
+use crate::fence::Fence;
+use crate::report::Reported;
+use crate::trouble::Part;
 use crate::{perform, report, telemetry};
 
 /// How many candidates are looked at in one go; those that must wait do not hide the others.
-const CANDIDATES: u32 = 1000;
+const PAGE: u32 = 500;
 
 /// A stop is seen by whichever process holds the effect within this time, however long its lease is (RUN-11).
 const LONGEST_RENEWAL: Millis = Millis(2000);
@@ -44,6 +48,8 @@ pub(crate) struct Job {
     pub(crate) interrupted: bool,
     /// Whether it was told to stop before we got it.
     pub(crate) stop: bool,
+    /// When the lease ends unless it is renewed.
+    pub(crate) until: Timestamp,
 }
 
 impl Job {
@@ -58,9 +64,8 @@ pub(crate) async fn run(engine: &Arc<Engine>, shutdown: &CancellationToken) {
     let mut tasks = JoinSet::new();
     loop {
         let span = tracing::debug_span!(telemetry::DISPATCH);
-        if let Err(fault) = fill(engine, &mut tasks).instrument(span).await {
-            tracing::warn!(%fault, "could not look for effects; trying again");
-        }
+        let filled = fill(engine, &mut tasks).instrument(span).await;
+        engine.troubles.note(Part::Dispatch, filled);
         tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
@@ -99,9 +104,33 @@ async fn fill(engine: &Arc<Engine>, tasks: &mut JoinSet<()>) -> Result<(), Fault
     }
     let now = engine.ports.clock.now();
     let (instance, _head) = engine.ports.views.instance().await?;
-    let rows = engine.ports.ledger.dispatchable(now, CANDIDATES).await?;
     let mut full = BTreeSet::new();
-    for row in rows {
+    let mut candidates = Candidates {
+        now,
+        after: None,
+        limit: PAGE,
+    };
+    loop {
+        let page = engine.ports.ledger.dispatchable(&candidates).await?;
+        let is_last = page.len() < PAGE as usize;
+        candidates.after = page.last().map(|row| row.id.clone());
+        lease_some(engine, tasks, page, &instance, now, &mut full).await?;
+        if is_last || tasks.len() >= engine.options.concurrency {
+            return Ok(());
+        }
+    }
+}
+
+/// Leases what may go of one page; repositories without a free slot are remembered in `full`.
+async fn lease_some(
+    engine: &Arc<Engine>,
+    tasks: &mut JoinSet<()>,
+    page: Vec<EffectRow>,
+    instance: &Instance,
+    now: Timestamp,
+    full: &mut BTreeSet<RepoId>,
+) -> Result<(), Fault> {
+    for row in page {
         if tasks.len() >= engine.options.concurrency {
             break;
         }
@@ -111,21 +140,24 @@ async fn fill(engine: &Arc<Engine>, tasks: &mut JoinSet<()>) -> Result<(), Fault
         let request = match parse(&row) {
             Ok(request) => request,
             Err(fault) => {
-                tracing::error!(%fault, effect = %row.id, "an effect cannot be read and stays where it is");
+                engine.troubles.pass_over(&row.run, fault)?;
                 continue;
             }
         };
-        let Admission::Admitted { slot } = admission(&row, &request, &instance, now) else {
+        let Admission::Admitted { slot } = admission(&row, &request, instance, now) else {
             continue;
         };
         if slot.is_some_and(|(repo, _slots)| full.contains(&repo)) {
             continue;
         }
+        // The list may be long, and a lease is to be whole when it is had.
+        let now = engine.ports.clock.now();
+        let until = now.after(engine.options.lease);
         let wish = LeaseWish {
             id: row.id.clone(),
             worker: engine.options.worker.clone(),
             now,
-            until: now.after(engine.options.lease),
+            until,
             slot,
         };
         crash_point!("lease.before");
@@ -133,7 +165,10 @@ async fn fill(engine: &Arc<Engine>, tasks: &mut JoinSet<()>) -> Result<(), Fault
         crash_point!("lease.after");
         match leased {
             Leased::Granted { token, attempt } => {
-                tasks.spawn(carry_out(engine.clone(), job(row, request, token, attempt)));
+                tasks.spawn(carry_out(
+                    engine.clone(),
+                    job(row, request, token, attempt, until),
+                ));
             }
             Leased::Gone => {}
             Leased::NoSlot => {
@@ -178,7 +213,7 @@ fn account(effect: &Effect) -> Option<&'static str> {
     }
 }
 
-fn job(row: EffectRow, request: EffectRequest, token: u64, attempt: u32) -> Job {
+fn job(row: EffectRow, request: EffectRequest, token: u64, attempt: u32, until: Timestamp) -> Job {
     // A lease that nobody settled, seen in the list or taken and lost since the list was made: its holder died.
     let interrupted = is_abandoned(&row) || attempt != row.attempts + 1;
     Job {
@@ -188,6 +223,7 @@ fn job(row: EffectRow, request: EffectRequest, token: u64, attempt: u32) -> Job 
         created_at: row.created_at,
         interrupted,
         stop: row.stop,
+        until,
     }
 }
 
@@ -208,42 +244,59 @@ async fn carry_out(engine: Arc<Engine>, job: Job) {
         let performed = AssertUnwindSafe(perform::perform(&engine, &job, &running.stop))
             .catch_unwind()
             .await;
-        let result =
-            performed.unwrap_or_else(|_panic| Err(Fault::permanent("the performer panicked; see the log")));
-        report::report(&engine, &job, result).await;
+        let result = performed
+            .unwrap_or_else(|_panic| Err(Fault::permanent("the performer panicked; see the log").into()));
+        // Everything that a report leads to is part of this future, and the task should not carry that.
+        Box::pin(report::report(&engine, &job, result)).await
     };
-    tokio::select! {
+    let fence = Fence::at(job.until, engine.options.lease);
+    let clock = engine.ports.clock.as_ref();
+    let reported = tokio::select! {
         biased;
-        () = work.instrument(span) => {}
-        () = keep_lease(&engine, &job, &running.stop) => {
+        () = keep_lease(&engine, &job, &fence, &running.stop) => None,
+        reported = fence.guard(clock, work.instrument(span)) => reported,
+    };
+    match reported {
+        Some(Reported::Settled) => {}
+        Some(Reported::TooLate) => perform::abandon(&engine, &job, false).await,
+        None => {
             tracing::warn!(effect = %job.request.id, "the lease is lost; its work is dropped and not reported");
+            perform::abandon(&engine, &job, fence.holds(clock.now())).await;
         }
     }
     drop(running);
     engine.wake.notify_one();
 }
 
-/// Renews the lease until it is lost, and passes a stop on.
-async fn keep_lease(engine: &Engine, job: &Job, stop: &CancellationToken) {
+/// Renews the lease, passes a stop on, and returns when the lease is lost or its last part has begun.
+async fn keep_lease(engine: &Engine, job: &Job, fence: &Fence, stop: &CancellationToken) {
     let lease = engine.options.lease;
     let every = Millis((lease.0 / 3).clamp(1, LONGEST_RENEWAL.0));
-    let mut until = engine.ports.clock.now().after(lease);
     loop {
-        tokio::time::sleep(duration(every)).await;
+        let left = fence.left(engine.ports.clock.now());
+        if left == Millis(0) {
+            tracing::warn!(effect = %job.request.id, "could not renew a lease in time");
+            return;
+        }
+        tokio::time::sleep(duration(every.min(left))).await;
         let wanted = engine.ports.clock.now().after(lease);
-        match engine.ports.ledger.renew(&job.settlement, wanted).await {
-            Ok(Renewal::Holds) => until = wanted,
-            Ok(Renewal::Stop) => {
-                until = wanted;
+        // A database that does not answer must not keep us from seeing that time is up.
+        let asked = engine.ports.ledger.renew(&job.settlement, wanted);
+        match tokio::time::timeout(duration(every), asked).await {
+            Ok(Ok(Renewal::Holds)) => fence.move_to(wanted),
+            Ok(Ok(Renewal::Stop)) => {
+                fence.move_to(wanted);
                 stop.cancel();
             }
-            Ok(Renewal::Lost) => return,
-            Err(fault) if engine.ports.clock.now() < until => {
-                tracing::warn!(%fault, effect = %job.request.id, "could not renew a lease; trying again");
-            }
-            Err(fault) => {
-                tracing::warn!(%fault, effect = %job.request.id, "could not renew a lease until it ended");
+            Ok(Ok(Renewal::Lost)) => {
+                fence.tear_down();
                 return;
+            }
+            Ok(Err(fault)) => {
+                tracing::debug!(%fault, effect = %job.request.id, "could not renew a lease; trying again");
+            }
+            Err(_elapsed) => {
+                tracing::warn!(effect = %job.request.id, "the ledger does not answer; trying again to renew a lease");
             }
         }
     }

@@ -4,7 +4,7 @@
 //! does its work.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -12,16 +12,19 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::instance::InstanceInput;
 use conductor_domain::time::Millis;
+use conductor_policy::authority::Authority;
 use conductor_port::inbox::{Accepted, Inbox, Submission, SubmitError};
 use conductor_port::ledger::StreamId;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use crate::anchor::Anchored;
+use crate::laws::Laws;
 use crate::ports::Ports;
 use crate::recover::Recovered;
 use crate::redact::{KnownForms, Redact};
-use crate::{anchor, crash, dispatch, intake, recover, timer};
+use crate::trouble::{Trouble, Troubles, Watched};
+use crate::{anchor, commit, crash, dispatch, duty, intake, look, recover, telemetry, timer};
 
 /// How the engine behaves in this process.
 #[derive(Debug, Clone)]
@@ -32,8 +35,8 @@ pub struct Options {
     pub concurrency: usize,
     /// How long a lease holds without being renewed; an effect of a dead process waits this long.
     pub lease: Millis,
-    /// Whether no other process can use the ledger; then nobody waits for leases of the dead at the start.
-    pub owns_ledger: bool,
+    /// Whether no other living process has this name; then nobody waits at the start for leases that its dead left.
+    pub owns_name: bool,
     /// How often the dispatcher and the timer look without being woken.
     pub tick: Millis,
     /// After so many events the chains are anchored (OWN-5a).
@@ -44,6 +47,30 @@ pub struct Options {
     pub grace: Millis,
     /// Takes secrets out of text.
     pub redactor: Arc<dyn Redact>,
+    /// Decides which tools an agent may call on what.
+    pub authority: Arc<Authority>,
+    /// Which ports on loopback runs may have for their own.
+    pub ports: PortRange,
+}
+
+/// Ports on loopback, from which each run gets its own (ENV-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortRange {
+    /// The first.
+    pub first: u16,
+    /// The last.
+    pub last: u16,
+    /// How many each run gets.
+    pub per_run: u16,
+}
+
+impl PortRange {
+    /// Below the ports that systems hand out by themselves, and enough for many runs at once.
+    pub const USUAL: Self = Self {
+        first: 21_000,
+        last: 21_511,
+        per_run: 2,
+    };
 }
 
 impl Options {
@@ -53,12 +80,14 @@ impl Options {
             worker: worker.into(),
             concurrency: 16,
             lease: Millis::seconds(30),
-            owns_ledger: false,
+            owns_name: false,
             tick: Millis(500),
             anchor_every_events: 1000,
             anchor_every: Millis::seconds(60),
             grace: Millis::seconds(5),
             redactor: Arc::new(KnownForms::default()),
+            authority: Authority::shipped(),
+            ports: PortRange::USUAL,
         }
     }
 }
@@ -70,7 +99,7 @@ pub struct Committed {
     pub stream: StreamId,
     /// The stream's last sequence number.
     pub seq: u64,
-    /// The kinds of the records, the fact first.
+    /// The kinds of the records, the fact first; empty when another process committed them.
     pub kinds: Vec<String>,
 }
 
@@ -106,11 +135,25 @@ pub struct Engine {
     owed: Mutex<BTreeSet<StreamId>>,
     /// What the anchorer has read already.
     anchored: Mutex<Anchored>,
+    /// Watches the laws of runs.
+    pub(crate) laws: Laws,
+    /// What keeps this process from its work.
+    pub(crate) troubles: Arc<Troubles>,
+    /// Comments that stood twice at the forge and were removed.
+    repeats: AtomicU64,
 }
 
 impl Engine {
     /// Makes an engine; nothing happens before [`Engine::run`] but what is submitted.
     pub fn new(ports: Ports, options: Options) -> Arc<Self> {
+        let troubles = Arc::new(Troubles::new(ports.clock.clone()));
+        let ports = Ports {
+            ledger: Arc::new(Watched {
+                ledger: ports.ledger,
+                troubles: troubles.clone(),
+            }),
+            ..ports
+        };
         Arc::new(Self {
             ports,
             options,
@@ -123,12 +166,16 @@ impl Engine {
             aside: Mutex::default(),
             owed: Mutex::default(),
             anchored: Mutex::default(),
+            laws: Laws::default(),
+            troubles,
+            repeats: AtomicU64::new(0),
         })
     }
 
     /// Puts right what an earlier process left half done. Called once, before [`Engine::run`]. If repeated: nothing is left.
     pub async fn recover(&self) -> Result<Recovered, Fault> {
-        recover::recover(self).await
+        // Everything that an input can lead to is part of this future, and callers should not carry that.
+        Box::pin(recover::recover(self)).await
     }
 
     /// Dispatches effects, watches deadlines and anchors chains until `shutdown`; ends when all of its tasks have.
@@ -136,10 +183,12 @@ impl Engine {
         tokio::join!(
             dispatch::run(&self, &shutdown),
             timer::run(&self, &shutdown),
+            look::run(&self, &shutdown),
             anchor::run(&self, &shutdown),
         );
         // The last effects may have reported after the anchorer had stopped.
         anchor::anchor_or_complain(&self).await;
+        duty::lay_down_all(&self).await;
     }
 
     /// Watches what is committed. A watcher that is too slow misses some and is told so.
@@ -150,6 +199,48 @@ impl Engine {
     /// Watches what agents say. A watcher that is too slow misses some and is told so.
     pub fn live(&self) -> broadcast::Receiver<Live> {
         self.live.subscribe()
+    }
+
+    /// Counts the commits after which a run broke a law; 0 in an engine without defects.
+    pub fn broken_laws(&self) -> u64 {
+        self.laws.broken()
+    }
+
+    /// Tells what keeps the engine from its work now, such as a full disk; nothing most of the time.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.troubles.trouble()
+    }
+
+    /// Hears that another process committed to a stream, which now ends at `seq` after `records` new ones.
+    pub fn hear(&self, stream: StreamId, seq: u64, records: u64) {
+        commit::announce(
+            self,
+            Committed {
+                stream,
+                seq,
+                kinds: vec![],
+            },
+            records,
+        );
+    }
+
+    /// Looks for work at once, because something may have been missed.
+    pub fn look_again(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Counts the comments that stood twice at the forge, because a process went on after it had lost its lease, and
+    /// that this process removed.
+    pub fn repeats_removed(&self) -> u64 {
+        self.repeats.load(Ordering::Relaxed)
+    }
+
+    /// Counts removed repeats of an effect's write.
+    pub(crate) fn count_repeats(&self, effect: &EffectId, removed: u32) {
+        if removed > 0 {
+            self.repeats.fetch_add(u64::from(removed), Ordering::Relaxed);
+            tracing::warn!(%effect, removed, "{}", telemetry::REPEATS_REMOVED);
+        }
     }
 
     /// Lists the places where a test build can be told to die; see `CONDUCTOR_CRASH_AT`.

@@ -6,7 +6,7 @@
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
 use conductor_domain::hold::HoldKind;
-use conductor_domain::id::RunId;
+use conductor_domain::id::{IssueNumber, RunId};
 use conductor_domain::input::{Input, PolicyVerdict};
 use conductor_domain::instance::{Instance, InstanceInput, decide_instance};
 use conductor_domain::refusal::Refusal;
@@ -53,6 +53,8 @@ pub(crate) enum NotTaken {
     Refused(#[from] Refusal),
     #[error("the lease of the effect is lost")]
     LeaseLost,
+    #[error("issue {number} is being worked on by run {run}")]
+    IssueHasRun { number: IssueNumber, run: RunId },
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -62,6 +64,7 @@ impl From<NotTaken> for SubmitError {
         match not_taken {
             NotTaken::Refused(refusal) => Self::Refused(refusal),
             NotTaken::LeaseLost => Self::Fault(Fault::conflict("the lease of the effect is lost")),
+            NotTaken::IssueHasRun { number, run } => Self::IssueHasRun { number, run },
             NotTaken::Fault(fault) => Self::Fault(fault),
         }
     }
@@ -131,6 +134,7 @@ async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, N
         let decision = tracing::debug_span!(telemetry::DECIDE, seq = context.seq)
             .in_scope(|| decide(standing.run.as_ref(), &input, &context))?;
         let events = decision.events.clone();
+        let (stream, seen) = (StreamId::Run(arrival.run.clone()), standing.seq);
         let order = commit::RunOrder {
             arrival: &arrival,
             standing,
@@ -148,7 +152,8 @@ async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, N
                     events,
                 });
             }
-            Err(AppendError::Moved { actual: _ }) => {}
+            Err(AppendError::Moved { actual }) => refuse_loss(&stream, seen, actual)?,
+            Err(AppendError::IssueTaken { run }) => return Err(issue_taken(&input, run)),
             Err(AppendError::Duplicate) => {
                 let seq = self::standing(engine.ports.views.as_ref(), &arrival.run)
                     .await?
@@ -171,6 +176,24 @@ async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, N
         arrival.run
     ))
     .into())
+}
+
+/// A stream grows and never shrinks; one that ends before what its readers saw has lost records.
+fn refuse_loss(stream: &StreamId, seen: u64, actual: u64) -> Result<(), Fault> {
+    if actual >= seen {
+        return Ok(());
+    }
+    Err(Fault::permanent(format!(
+        "the stream {stream} is damaged: {seen} records were kept and {actual} are there"
+    )))
+}
+
+fn issue_taken(input: &Input, run: RunId) -> NotTaken {
+    if let Input::StartRun { spec } = input {
+        let number = spec.issue;
+        return NotTaken::IssueHasRun { number, run };
+    }
+    Fault::permanent("the ledger spoke of an issue that nobody claimed").into()
 }
 
 /// Reads where a run stands.
@@ -274,6 +297,7 @@ async fn decide_and_commit_instance(engine: &Engine, input: &InstanceInput) -> R
                 duplicate: true,
             });
         }
+        let seen = head.seq;
         let order = commit::InstanceOrder {
             instance,
             head,
@@ -288,8 +312,8 @@ async fn decide_and_commit_instance(engine: &Engine, input: &InstanceInput) -> R
                     duplicate: false,
                 });
             }
-            Err(AppendError::Moved { actual: _ }) => {}
-            Err(AppendError::Duplicate | AppendError::LeaseLost) => {
+            Err(AppendError::Moved { actual }) => refuse_loss(&StreamId::Instance, seen, actual)?,
+            Err(AppendError::Duplicate | AppendError::LeaseLost | AppendError::IssueTaken { .. }) => {
                 return Err(
                     Fault::permanent("the ledger spoke of a key or a lease that nobody gave it").into(),
                 );
@@ -312,8 +336,14 @@ async fn decide_and_commit_instance(engine: &Engine, input: &InstanceInput) -> R
 /// Compares instead of remembering, so that a crash in the middle is put right by calling it again.
 pub(crate) async fn reconcile_kill_switch(engine: &Engine) -> Result<u32, Fault> {
     let mut told = 0;
-    for row in list(engine, Which::Open).await? {
-        told += u32::from(reconcile_kill_switch_of(engine, &row.run).await?);
+    let mut pages = Pages::of(Which::Open);
+    while let Some(page) = pages.next(engine.ports.views.as_ref()).await? {
+        for row in page {
+            match reconcile_kill_switch_of(engine, &row.run).await {
+                Ok(is_told) => told += u32::from(is_told),
+                Err(fault) => engine.troubles.pass_over(&row.run, fault)?,
+            }
+        }
     }
     Ok(told)
 }
@@ -341,7 +371,7 @@ async fn reconcile_kill_switch_of(engine: &Engine, run: &RunId) -> Result<bool, 
             tracing::debug!(%run, %refusal, "the kill switch does not concern the run any more");
             Ok(false)
         }
-        Err(NotTaken::LeaseLost) => Ok(false),
+        Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => Ok(false),
         Err(NotTaken::Fault(fault)) => Err(fault),
     }
 }
@@ -351,25 +381,39 @@ async fn reconcile_kill_switch_of(engine: &Engine, run: &RunId) -> Result<bool, 
 pub(crate) enum Which {
     /// Those that have not ended.
     Open,
-    /// All of them.
-    All,
+    /// Those that still hold something, ended or not.
+    Unfinished,
 }
 
-/// Lists runs.
-pub(crate) async fn list(engine: &Engine, which: Which) -> Result<Vec<RunRow>, Fault> {
-    let mut filter = RunFilter {
-        open: which == Which::Open,
-        limit: PAGE,
-        ..RunFilter::default()
-    };
-    let mut runs: Vec<RunRow> = vec![];
-    loop {
-        let page = engine.ports.views.runs(&filter).await?;
-        let is_last = page.len() < PAGE as usize;
-        runs.extend(page);
-        if is_last {
-            return Ok(runs);
+/// Lists runs page by page, so that many of them are never in memory at once.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    filter: RunFilter,
+    is_over: bool,
+}
+
+impl Pages {
+    pub(crate) fn of(which: Which) -> Self {
+        let filter = RunFilter {
+            open: which == Which::Open,
+            unfinished: which == Which::Unfinished,
+            limit: PAGE,
+            ..RunFilter::default()
+        };
+        Self {
+            filter,
+            is_over: false,
         }
-        filter.after = runs.last().map(|row| row.run.clone());
+    }
+
+    /// Reads the next page, as runs stand now; nothing after the last one.
+    pub(crate) async fn next(&mut self, views: &dyn Views) -> Result<Option<Vec<RunRow>>, Fault> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let page = views.runs(&self.filter).await?;
+        self.is_over = page.len() < PAGE as usize;
+        self.filter.after = page.last().map(|row| row.run.clone());
+        Ok(Some(page))
     }
 }

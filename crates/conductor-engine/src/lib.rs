@@ -2,7 +2,7 @@
 //!
 //! One file per stage, in the order in which data flows through them: [`intake`](Engine) → decide (in
 //! `conductor-domain`) → `commit` → `dispatch` → `perform` → `report`, and from there into intake again. Beside the
-//! flow stand the clock (`timer`), the start (`recover`), the anchors, and three readers of the log: [`audit`],
+//! flow stand the clock (`timer`), the eye on the forge (`look`), the start (`recover`), the anchors, and three readers of the log: [`audit`],
 //! [`replay`] and [`rebuild`].
 //!
 //! This crate knows no database, no git, no HTTP and no process: only ports.
@@ -15,12 +15,17 @@ pub mod telemetry;
 pub mod record;
 pub mod chain;
 mod intake;
+mod laws;
+mod trouble;
 mod commit;
+mod fence;
 mod dispatch;
 mod perform;
 mod toolhost;
 mod report;
+mod duty;
 mod timer;
+mod look;
 mod recover;
 mod anchor;
 pub mod audit;
@@ -29,6 +34,8 @@ pub mod rebuild;
 
 #[cfg(feature = "crash-points")]
 pub use crash::{Fate, on_this_thread};
-pub use engine::{Committed, Engine, Live, Options};
+pub use engine::{Committed, Engine, Live, Options, PortRange};
 pub use ports::{Executors, Ports};
 pub use recover::Recovered;
+pub use toolhost::{Alone, Without};
+pub use trouble::Trouble;

@@ -4,8 +4,12 @@
 //! retries (invariant 5), and each says under "If repeated" why doing it again after a crash is harmless. Nothing
 //! else in the engine changes the world. This module does not know why an effect was asked for or what follows.
 
-mod issue;
+pub(crate) mod issue;
 mod workspace;
+mod own_ports;
+mod sandbox;
+mod context;
+mod skills;
 mod invoke;
 mod papers;
 mod commit_work;
@@ -13,20 +17,24 @@ mod tests;
 mod rebase;
 mod inspect;
 mod push;
-mod pull_request;
+pub(crate) mod pull_request;
 mod check;
 mod comment;
 mod clean_up;
+mod abandon;
 
-use std::sync::Arc;
+pub(crate) use abandon::abandon;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::effect::Effect;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::input::Report;
-use conductor_domain::invocation::Outcome;
-use conductor_domain::message::{self, Body, Message};
+use conductor_domain::invocation::{Outcome, Remains};
+use conductor_domain::message::{self, Message};
 use conductor_domain::spec::{ExecutorName, RepoRef, RunSpec};
 use conductor_domain::time::{Millis, Timestamp};
 use conductor_port::executor::Executor;
@@ -42,24 +50,36 @@ use crate::ports::Ports;
 /// How long a performer that was told to stop may take to come to an end by itself (RUN-11: 5 s in all).
 const STOPPING: Millis = Millis(2500);
 
-/// Performs an effect.
-pub(crate) async fn perform(engine: &Engine, job: &Job, stop: &CancellationToken) -> Result<Report, Fault> {
-    let performance = Performance { engine, job, stop };
-    crash_point!("perform.before");
-    if stop.is_cancelled() && job.request.effect.kind().is_stoppable() {
-        return performance.report_stopped().await;
+/// Why an effect came to nothing, and what is left of it.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) fault: Fault,
+    pub(crate) remains: Option<Box<Remains>>,
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        Self { fault, remains: None }
     }
-    let stopped = async {
-        if !job.request.effect.kind().is_stoppable() {
-            std::future::pending::<()>().await;
-        }
-        stop.cancelled().await;
-        tokio::time::sleep(duration(performance.patience())).await;
+}
+
+/// Performs an effect.
+pub(crate) async fn perform(engine: &Engine, job: &Job, stop: &CancellationToken) -> Result<Report, Failed> {
+    let performance = Performance {
+        engine,
+        job,
+        stop,
+        told: OnceLock::new(),
     };
-    let result = tokio::select! {
-        biased;
-        result = performance.perform() => result,
-        () = stopped => performance.report_stopped().await,
+    crash_point!("perform.before");
+    let result = if stop.is_cancelled() && job.request.effect.kind().is_stoppable() {
+        performance.report_stopped().await
+    } else {
+        performance.perform_until_stopped().await
+    };
+    let result = match result {
+        Ok(report) => Ok(report),
+        Err(fault) => Err(performance.failed(fault).await),
     };
     crash_point!("perform.after");
     result
@@ -70,12 +90,35 @@ pub(crate) fn process_group_name(worker: &str, effect: &EffectId) -> String {
     format!("{worker}/{effect}")
 }
 
+/// Names the executor in which an effect runs foreign code.
+fn executor_of(effect: &Effect) -> Option<ExecutorName> {
+    match effect {
+        Effect::Invoke { invocation } => Some(invocation.executor),
+        Effect::RunTests { executor, .. } => Some(*executor),
+        Effect::ReadIssue { .. }
+        | Effect::PrepareWorkspace { .. }
+        | Effect::CommitWork { .. }
+        | Effect::CheckRedFirst { .. }
+        | Effect::Rebase { .. }
+        | Effect::InspectDiff { .. }
+        | Effect::Push { .. }
+        | Effect::OpenPullRequest { .. }
+        | Effect::PublishCheck { .. }
+        | Effect::ReadPullRequest { .. }
+        | Effect::ClosePullRequest { .. }
+        | Effect::PostComment { .. }
+        | Effect::CleanUp { .. } => None,
+    }
+}
+
 /// One effect being performed, with what all performers share.
 #[derive(Debug)]
 struct Performance<'a> {
     engine: &'a Engine,
     job: &'a Job,
     stop: &'a CancellationToken,
+    /// What its agent was told, once that is kept.
+    told: OnceLock<Artifact>,
 }
 
 impl Performance<'_> {
@@ -120,6 +163,44 @@ impl Performance<'_> {
             Effect::PostComment { target, message } => comment::post(self, *target, message).await,
             Effect::CleanUp { delete_branch } => clean_up::clean_up(self, delete_branch.as_deref()).await,
         }
+    }
+
+    /// Performs the effect; one that may be stopped, and takes too long to stop by itself, is dropped.
+    async fn perform_until_stopped(&self) -> Result<Report, Fault> {
+        let stopped = async {
+            if !self.job.request.effect.kind().is_stoppable() {
+                std::future::pending::<()>().await;
+            }
+            self.stop.cancelled().await;
+            tokio::time::sleep(duration(self.patience())).await;
+        };
+        tokio::select! {
+            biased;
+            result = self.perform() => result,
+            () = stopped => self.report_stopped().await,
+        }
+    }
+
+    /// An invocation leaves its papers even when its environment broke (INV-1a).
+    async fn failed(&self, fault: Fault) -> Failed {
+        let remains = match &self.job.request.effect {
+            Effect::Invoke { invocation } => invoke::remains(self, invocation, &fault).await.map(Box::new),
+            Effect::ReadIssue { .. }
+            | Effect::PrepareWorkspace { .. }
+            | Effect::CommitWork { .. }
+            | Effect::RunTests { .. }
+            | Effect::CheckRedFirst { .. }
+            | Effect::Rebase { .. }
+            | Effect::InspectDiff { .. }
+            | Effect::Push { .. }
+            | Effect::OpenPullRequest { .. }
+            | Effect::PublishCheck { .. }
+            | Effect::ReadPullRequest { .. }
+            | Effect::ClosePullRequest { .. }
+            | Effect::PostComment { .. }
+            | Effect::CleanUp { .. } => None,
+        };
+        Failed { fault, remains }
     }
 
     /// How long the performer gets after a stop: an invocation saves work and writes its papers, the rest just ends.
@@ -214,13 +295,12 @@ impl Performance<'_> {
     /// Writes a message in the words that go out.
     async fn render(&self, message: &Message) -> Result<String, Fault> {
         let page = self.spec().await?.page;
-        let kept = match &message.body {
-            Body::Kept { artifact } => {
-                Some(String::from_utf8_lossy(&self.kept(artifact).await?).into_owned())
-            }
-            Body::Empty | Body::Own { .. } => None,
-        };
-        let text = message::render(message, self.run(), &page, self.effect(), kept.as_deref());
+        let mut kept = BTreeMap::new();
+        for artifact in message.kept() {
+            let text = String::from_utf8_lossy(&self.kept(artifact).await?).into_owned();
+            kept.insert(artifact.digest.clone(), text);
+        }
+        let text = message::render(message, self.run(), &page, self.effect(), &kept);
         Ok(self.redact(&text))
     }
 

@@ -10,6 +10,8 @@ use conductor_domain::spec::ExecutorName;
 use conductor_port::agent::Agent;
 use conductor_port::blobs::{Blobs, ToolLog};
 use conductor_port::clock::Clock;
+use conductor_port::duty::Duties;
+use conductor_port::egress::Egress;
 use conductor_port::executor::Executor;
 use conductor_port::forge::Forge;
 use conductor_port::lease::Leases;
@@ -26,8 +28,10 @@ pub struct Ports {
     pub blobs: Arc<dyn Blobs>,
     pub tool_log: Arc<dyn ToolLog>,
     pub leases: Arc<dyn Leases>,
+    pub duties: Arc<dyn Duties>,
     pub workspace: Arc<dyn Workspace>,
     pub executors: Executors,
+    pub egress: Arc<dyn Egress>,
     pub agent: Arc<dyn Agent>,
     pub forge: Arc<dyn Forge>,
     pub clock: Arc<dyn Clock>,

@@ -7,7 +7,7 @@
 use conductor_domain::digest::Digest;
 use conductor_domain::fault::Fault;
 use conductor_domain::input::Input;
-use conductor_domain::instance::{InstanceEvent, InstanceInput};
+use conductor_domain::instance::{ChainHead, InstanceEvent, InstanceInput};
 use conductor_domain::{Context, DECIDER_VERSION, Event};
 use conductor_port::ledger::{Record, StreamId};
 use serde::de::DeserializeOwned;
@@ -30,6 +30,9 @@ pub struct Fact<I> {
     pub input: I,
     /// What `decide` was told beside it.
     pub context: Context,
+    /// Where the instance's chain ended then, so that the runs' chains anchor it in turn (SEC-8); older facts lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<ChainHead>,
 }
 
 impl<I> Fact<I> {
@@ -39,7 +42,14 @@ impl<I> Fact<I> {
             decider: DECIDER_VERSION,
             input,
             context,
+            instance: None,
         }
+    }
+
+    /// Says where the instance's chain ended.
+    #[must_use]
+    pub fn beside(self, instance: Option<ChainHead>) -> Self {
+        Self { instance, ..self }
     }
 }
 
@@ -86,6 +96,7 @@ impl Arrives for Input {
             Self::Performed { .. } => "performed",
             Self::Faulted { .. } => "faulted",
             Self::RequestComment { .. } => "request_comment",
+            Self::EgressDenied { .. } => "egress_denied",
             Self::ForgeNoticed { .. } => "forge_noticed",
             Self::DeadlinePassed { .. } => "deadline_passed",
         }
@@ -101,6 +112,7 @@ impl Arrives for Input {
                 kind: "agent",
                 name: comment.role.to_string(),
             },
+            Self::EgressDenied { .. } => Actor::system("gateway"),
             Self::ForgeNoticed { .. } => Actor::system("forge"),
             Self::DeadlinePassed { .. } => Actor::system("clock"),
         }
@@ -113,6 +125,8 @@ impl Arrives for InstanceInput {
             Self::AddProject { .. } => "add_project",
             Self::RegisterRepo { .. } => "register_repo",
             Self::TurnKillSwitch { .. } => "turn_kill_switch",
+            Self::GrantEgress { .. } => "grant_egress",
+            Self::RevokeEgress { .. } => "revoke_egress",
             Self::ProviderLimited { .. } => "provider_limited",
             Self::HeadsCollected { .. } => "heads_collected",
         }
@@ -120,9 +134,11 @@ impl Arrives for InstanceInput {
 
     fn actor(&self) -> Actor {
         match self {
-            Self::AddProject { by, .. } | Self::RegisterRepo { by, .. } | Self::TurnKillSwitch { by, .. } => {
-                Actor::operator(by)
-            }
+            Self::AddProject { by, .. }
+            | Self::RegisterRepo { by, .. }
+            | Self::TurnKillSwitch { by, .. }
+            | Self::GrantEgress { by, .. }
+            | Self::RevokeEgress { by, .. } => Actor::operator(by),
             Self::ProviderLimited { .. } => Actor::system("engine"),
             Self::HeadsCollected { .. } => Actor::system("anchor"),
         }

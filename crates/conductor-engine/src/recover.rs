@@ -1,18 +1,19 @@
 //! Puts right at start what an earlier process left half done.
 //!
 //! Everything here compares what is with what should be, so that it can itself be interrupted and repeated. Of
-//! effects that were under way only the leases are ended, and only where this process owns the ledger alone; whoever
-//! leases them next finds them interrupted. This module does not know how an interrupted effect is taken up.
+//! effects that were under way only the leases under this process's own name are ended, because the living have others;
+//! whoever leases them next finds them interrupted. This module does not know how an interrupted effect is taken up.
 
 use std::collections::BTreeMap;
 
 use conductor_domain::fault::Fault;
 use conductor_domain::id::EffectId;
 use conductor_port::lease::{ResourceKind, ResourceLease};
+use conductor_port::ledger::RunRow;
 use tracing::Instrument as _;
 
 use crate::engine::Engine;
-use crate::intake::Which;
+use crate::intake::{Pages, Which};
 use crate::perform::process_group_name;
 use crate::{intake, report, telemetry};
 
@@ -32,23 +33,12 @@ pub struct Recovered {
 /// Puts right what an earlier process left half done.
 pub(crate) async fn recover(engine: &Engine) -> Result<Recovered, Fault> {
     let recovered = async {
-        let leases = if engine.options.owns_ledger {
-            engine.ports.ledger.end_leases().await?
+        let leases = if engine.options.owns_name {
+            engine.ports.ledger.end_leases(&engine.options.worker).await?
         } else {
             0
         };
-        let switched = intake::reconcile_kill_switch(engine).await?;
-        let mut stopped = 0;
-        // A run that has ended still waits for what it told to stop, before it cleans up.
-        for row in intake::list(engine, Which::All).await? {
-            let waits = intake::state(&row)?
-                .in_flight
-                .values()
-                .any(|effect| effect.stopping);
-            if waits {
-                stopped += report::settle_what_never_began(engine, &row.run).await?;
-            }
-        }
+        let Debts { switched, stopped } = see_to_debts(engine).await?;
         let reaped = reap_leftovers(engine).await?;
         Ok::<_, Fault>(Recovered {
             leases,
@@ -61,6 +51,40 @@ pub(crate) async fn recover(engine: &Engine) -> Result<Recovered, Fault> {
     .await?;
     engine.wake.notify_one();
     Ok(recovered)
+}
+
+/// What processes that died owed to runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Debts {
+    /// Runs that had not heard of the kill switch.
+    switched: u32,
+    /// Effects that had been told to stop before anyone began them.
+    stopped: u32,
+}
+
+/// Does what follows commits and was not done, by whichever process made them. If repeated: nothing is owed.
+pub(crate) async fn see_to_debts(engine: &Engine) -> Result<Debts, Fault> {
+    let switched = intake::reconcile_kill_switch(engine).await?;
+    let mut stopped = 0;
+    // A run that has ended still waits for what it told to stop, before it cleans up.
+    let mut pages = Pages::of(Which::Unfinished);
+    while let Some(page) = pages.next(engine.ports.views.as_ref()).await? {
+        for row in page {
+            match settle(engine, &row).await {
+                Ok(settled) => stopped += settled,
+                Err(fault) => engine.troubles.pass_over(&row.run, fault)?,
+            }
+        }
+    }
+    Ok(Debts { switched, stopped })
+}
+
+async fn settle(engine: &Engine, row: &RunRow) -> Result<u32, Fault> {
+    let state = intake::state(row)?;
+    if !state.in_flight.values().any(|effect| effect.stopping) {
+        return Ok(0);
+    }
+    report::settle_what_never_began(engine, &row.run).await
 }
 
 /// Ends processes that this worker began for effects which nobody holds any more.

@@ -1,22 +1,21 @@
 //! Takes secrets out of text: those it was told, word for word, and those it knows by their form (SEC-3).
 //!
-//! Used in three places only: intake, the live stream, and outgoing text. What it leaves is marked. The policy crate
-//! will bring a richer one behind the same trait. This module does not know where a text goes.
+//! Used where text comes in, is kept, is shown live, or goes out. What it leaves is marked. What a secret looks like
+//! is the policy crate's to know. This module does not know where a text goes.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
-use conductor_port::blobs::Blobs;
+use conductor_policy::redact::Redactor;
+use conductor_policy::secret::live::LiveSecrets;
+use conductor_port::blobs::{Blobs, KeptBytes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use conductor_domain::fault::Fault;
-
-/// What stands where a secret stood; itself never taken for one.
-pub const MARK: &str = "[redacted]";
 
 /// Takes secrets out of text. If repeated: nothing more changes.
 pub trait Redact: Send + Sync + std::fmt::Debug {
@@ -36,7 +35,8 @@ pub fn redact_value<T: Serialize + DeserializeOwned>(redactor: &dyn Redact, valu
     serde_json::from_value(tree).map_err(cannot)
 }
 
-fn redact_tree(redactor: &dyn Redact, tree: &mut Value) {
+/// Redacts every text inside a tree.
+pub(crate) fn redact_tree(redactor: &dyn Redact, tree: &mut Value) {
     match tree {
         Value::String(text) => *text = redactor.redact(text),
         Value::Array(items) => items.iter_mut().for_each(|item| redact_tree(redactor, item)),
@@ -74,160 +74,36 @@ impl Blobs for RedactedBlobs {
     async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault> {
         self.blobs.get(digest).await
     }
-}
 
-/// Knows secrets by heart and common tokens by their form.
-#[derive(Default)]
-pub struct KnownForms {
-    secrets: Vec<String>,
-}
-
-impl std::fmt::Debug for KnownForms {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "KnownForms({} secrets)", self.secrets.len())
+    async fn list(&self, after: &str, limit: u32) -> Result<Vec<KeptBytes>, Fault> {
+        self.blobs.list(after, limit).await
     }
 }
 
-/// Shorter secrets would redact ordinary words.
-const SHORTEST_SECRET: usize = 8;
+/// Knows secrets by heart and common tokens by their form.
+#[derive(Debug)]
+pub struct KnownForms(Redactor);
 
 impl KnownForms {
     /// Makes a redactor that also knows these secrets; ones shorter than eight bytes are left out.
     pub fn with_secrets(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut secrets: Vec<String> = secrets
-            .into_iter()
-            .filter(|secret| secret.len() >= SHORTEST_SECRET)
-            .collect();
-        // The longest goes first, so that one secret inside another leaves no rest.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self { secrets }
+        let secrets: Vec<String> = secrets.into_iter().collect();
+        Self(Redactor::new(LiveSecrets::new(
+            secrets.iter().map(String::as_str),
+        )))
+    }
+}
+
+impl Default for KnownForms {
+    fn default() -> Self {
+        Self::with_secrets([])
     }
 }
 
 impl Redact for KnownForms {
     fn redact(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in &self.secrets {
-            if text.contains(secret.as_str()) {
-                text = text.replace(secret.as_str(), MARK);
-            }
-        }
-        redact_forms(&text)
+        self.0.redact(text)
     }
-}
-
-/// A token by its form: how it begins, how long the rest is at least, and what the rest is made of.
-struct Form {
-    prefix: &'static str,
-    least: usize,
-    rest: fn(u8) -> bool,
-}
-
-const fn form(prefix: &'static str, least: usize, rest: fn(u8) -> bool) -> Form {
-    Form { prefix, least, rest }
-}
-
-fn word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-fn dashed(byte: u8) -> bool {
-    word(byte) || byte == b'-'
-}
-
-fn upper(byte: u8) -> bool {
-    byte.is_ascii_uppercase() || byte.is_ascii_digit()
-}
-
-fn dotted(byte: u8) -> bool {
-    dashed(byte) || byte == b'.'
-}
-
-const FORMS: [Form; 16] = [
-    form("ghp_", 20, word),
-    form("gho_", 20, word),
-    form("ghu_", 20, word),
-    form("ghs_", 20, word),
-    form("ghr_", 20, word),
-    form("github_pat_", 20, word),
-    form("glpat-", 20, dashed),
-    form("sk-ant-", 16, dashed),
-    form("sk-proj-", 16, dashed),
-    form("sk-", 32, word),
-    form("xoxb-", 10, dashed),
-    form("xoxp-", 10, dashed),
-    form("AKIA", 16, upper),
-    form("ASIA", 16, upper),
-    form("AIza", 30, dashed),
-    form("eyJ", 40, dotted),
-];
-
-const KEY_BEGINS: &str = "-----BEGIN ";
-const KEY_ENDS: &str = "PRIVATE KEY-----";
-
-fn redact_forms(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    let mut after_word = false;
-    while let Some(first) = rest.chars().next() {
-        if let Some(length) = secret_at(rest, after_word) {
-            out.push_str(MARK);
-            rest = rest.get(length..).unwrap_or_default();
-            after_word = false;
-            continue;
-        }
-        out.push(first);
-        after_word = first.is_ascii_alphanumeric();
-        rest = rest.get(first.len_utf8()..).unwrap_or_default();
-    }
-    out
-}
-
-/// Returns the length of the secret that `text` begins with.
-fn secret_at(text: &str, after_word: bool) -> Option<usize> {
-    match text.as_bytes().first()? {
-        b'-' => private_key(text),
-        b':' => None,
-        byte if byte.is_ascii_alphabetic() && !after_word => FORMS
-            .iter()
-            .find_map(|form| token(text, form))
-            .or_else(|| url_password(text)),
-        _other => None,
-    }
-}
-
-fn token(text: &str, form: &Form) -> Option<usize> {
-    let rest = text.strip_prefix(form.prefix)?;
-    let length = rest.bytes().take_while(|byte| (form.rest)(*byte)).count();
-    let is_token =
-        length >= form.least && (form.prefix != "eyJ" || rest.get(..length)?.split('.').count() >= 3);
-    is_token.then_some(form.prefix.len() + length)
-}
-
-fn private_key(text: &str) -> Option<usize> {
-    let after = text.strip_prefix(KEY_BEGINS)?;
-    let header = after.get(..after.find('\n').unwrap_or(after.len()))?;
-    if !header.contains(KEY_ENDS) {
-        return None;
-    }
-    // A key whose end is missing is redacted to the end of the text.
-    let begun = KEY_BEGINS.len() + header.len();
-    let body = text.get(begun..)?;
-    Some(
-        body.find(KEY_ENDS)
-            .map_or(text.len(), |end| begun + end + KEY_ENDS.len()),
-    )
-}
-
-/// An address with `user:password@` in it is redacted up to the `@`.
-fn url_password(text: &str) -> Option<usize> {
-    let scheme = text.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let authority = text.get(scheme..)?.strip_prefix("://")?;
-    let end =
-        authority.find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>'));
-    let authority = authority.get(..end.unwrap_or(authority.len()))?;
-    let at = authority.rfind('@')?;
-    authority.get(..at)?.contains(':').then_some(scheme + 3 + at)
 }
 
 #[cfg(test)]
@@ -254,6 +130,26 @@ mod tests {
         for (text, expected) in [
             ("x hunter2-hunter2-long y".to_owned(), "x [redacted] y"),
             ("a short word stays".to_owned(), "a short word stays"),
+            ("DB_PASSWORD=s3same&x=1".to_owned(), "DB_PASSWORD=[redacted]&x=1"),
+            ("passwd:öffnen, then".to_owned(), "passwd:[redacted], then"),
+            (
+                "{\"clientSecret\": \"sesame\"}".to_owned(),
+                "{\"clientSecret\": \"[redacted]\"}",
+            ),
+            (
+                "token='opensesame' secret=open-sesame".to_owned(),
+                "token='[redacted]' secret=[redacted]",
+            ),
+            ("password: s3same!".to_owned(), "password: [redacted]"),
+            (
+                "token=short secret: nothing token: String, tokens=1234567 token=${TOKEN} token==other"
+                    .to_owned(),
+                "token=short secret: nothing token: String, tokens=1234567 token=${TOKEN} token==other",
+            ),
+            (
+                format!("secret:sha256:{} run r-secret-token:", "a1".repeat(32)),
+                &format!("secret:sha256:{} run r-secret-token:", "a1".repeat(32)),
+            ),
             (
                 format!("token={}ghp_", ["ghp_", &"a1".repeat(18)].concat()),
                 "token=[redacted]",
@@ -270,7 +166,10 @@ mod tests {
                 "-----BEGIN PRIVATE KEY-----\nMIIE no end".to_owned(),
                 "[redacted]",
             ),
-            ("https://me:pass@host/x".to_owned(), "[redacted]@host/x"),
+            (
+                "https://me:pass@host/x".to_owned(),
+                "https://me:[redacted]@host/x",
+            ),
             (
                 "https://host/x?a:b@c and mailto:a@b".to_owned(),
                 "https://host/x?a:b@c and mailto:a@b",
@@ -305,6 +204,7 @@ mod tests {
                 effect: EffectId::derive(&run, 1, 0),
                 attempt: 1,
                 fault: Fault::transient(format!("{hostile} hunter2-hunter2 {hostile}")),
+                remains: None,
             };
             let redactor = KnownForms::with_secrets(["hunter2-hunter2".to_owned()]);
             let redacted = redact_value(&redactor, &input).expect("text can always be redacted");
@@ -315,7 +215,8 @@ mod tests {
                 Input::Faulted {
                     effect: EffectId::derive(&run, 1, 0),
                     attempt: 1,
-                    fault: Fault::transient(expected)
+                    fault: Fault::transient(expected),
+                    remains: None,
                 }
             );
         }
@@ -329,6 +230,7 @@ mod tests {
             effect: EffectId::derive(&run, 1, 0),
             attempt: 1,
             fault: Fault::conflict("x"),
+            remains: None,
         };
         let fault = redact_value(&KnownForms::with_secrets([secret.to_owned()]), &input)
             .expect_err("not an id any more");

@@ -7,11 +7,12 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::input::Input;
 use conductor_domain::{DECIDER_VERSION, EffectRequest, Event, Run, decide, evolve};
-use conductor_port::ledger::{Ledger, Record, StreamId};
+use conductor_port::ledger::{Ledger, Record, RunRow, StreamId};
 use conductor_port::views::Views;
 use serde::Serialize;
 
 use crate::anchor::PAGE;
+use crate::commit::run_row;
 use crate::record::{self, FACT, Fact};
 
 /// What a replay found.
@@ -72,7 +73,7 @@ pub enum Difference {
         /// What the replay made; empty when it made none.
         replayed: String,
     },
-    /// The state that readers see is not the one that the events tell.
+    /// What readers see is not what the events tell.
     State,
 }
 
@@ -98,7 +99,7 @@ pub async fn replay(ledger: &dyn Ledger, views: &dyn Views, run: &RunId) -> Resu
         rest = next;
     }
     replay.compare_effects(views).await?;
-    replay.compare_state(views).await?;
+    replay.compare_row(views, &records).await?;
     Ok(replay.report)
 }
 
@@ -116,6 +117,19 @@ pub(crate) async fn read_all(ledger: &dyn Ledger, stream: &StreamId) -> Result<V
     }
 }
 
+/// Compares two rows; the state by its meaning, because a row of an older version may spell it otherwise.
+fn is_same(shown: Option<RunRow>, told: Option<RunRow>, state: Option<&Run>) -> Result<bool, Fault> {
+    let (Some(shown), Some(told)) = (&shown, &told) else {
+        return Ok(shown.is_none() && told.is_none());
+    };
+    let state_is_same = Some(&crate::intake::state(shown)?) == state;
+    let respelled = RunRow {
+        state: told.state.clone(),
+        ..shown.clone()
+    };
+    Ok(state_is_same && respelled == *told)
+}
+
 struct Replay {
     state: Option<Run>,
     effects: Vec<EffectRequest>,
@@ -129,6 +143,7 @@ impl Replay {
             decider,
             input,
             context,
+            instance: _,
         } = record::decode::<Fact<Input>>(fact)?;
         self.report.facts += 1;
         if decider == DECIDER_VERSION {
@@ -204,10 +219,15 @@ impl Replay {
         Ok(())
     }
 
-    async fn compare_state(&mut self, views: &dyn Views) -> Result<(), Fault> {
-        let row = views.run(&self.report.run).await?;
-        let shown = row.as_ref().map(crate::intake::state).transpose()?;
-        if shown != self.state {
+    async fn compare_row(&mut self, views: &dyn Views, records: &[Record]) -> Result<(), Fault> {
+        let shown = views.run(&self.report.run).await?;
+        let told = match (&self.state, records.first(), records.last()) {
+            (Some(state), Some(first), Some(last)) => {
+                Some(run_row(state, last.seq, last.hash.clone(), first.at, last.at)?)
+            }
+            _nothing_was_told => None,
+        };
+        if !is_same(shown, told, self.state.as_ref())? {
             self.report.differences.push(Difference::State);
         }
         Ok(())

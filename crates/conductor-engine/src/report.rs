@@ -18,38 +18,51 @@ use crate::crash::crash_point;
 use crate::dispatch::{Job, duration};
 use crate::engine::Engine;
 use crate::intake::{self, Arrival, NotTaken};
+use crate::perform::Failed;
 use crate::telemetry;
 
 /// How long a report waits before it is tried again when the ledger did not take it.
 const PAUSE: Millis = Millis(200);
+/// The longest wait before a repeat that the world may announce.
+const LONGEST_WAIT: Millis = Millis::seconds(60 * 60);
+
+/// What came of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reported {
+    /// It was taken, or it never will be.
+    Settled,
+    /// Another process holds the effect.
+    TooLate,
+}
 
 /// Reports what came of an effect; tries until it is taken, refused, or the caller drops it with the lease.
-pub(crate) async fn report(engine: &Engine, job: &Job, result: Result<Report, Fault>) {
+pub(crate) async fn report(engine: &Engine, job: &Job, result: Result<Report, Failed>) -> Reported {
     let mut input = input(job, result);
     crash_point!("report.before");
-    loop {
+    let reported = loop {
         match submit(engine, job, &input).await {
-            Ok(()) => break,
+            Ok(()) => break Reported::Settled,
             Err(NotTaken::LeaseLost) => {
                 tracing::warn!(effect = %job.request.id, "a report came too late and is dropped");
-                break;
+                break Reported::TooLate;
             }
-            Err(NotTaken::Refused(refusal)) => {
-                tracing::error!(effect = %job.request.id, %refusal, "a report was refused; the effect is set aside");
+            Err(refused @ (NotTaken::Refused(_) | NotTaken::IssueHasRun { .. })) => {
+                tracing::error!(effect = %job.request.id, %refused, "a report was refused; the effect is set aside");
                 engine.set_aside(&job.request.id);
-                break;
+                break Reported::Settled;
             }
             Err(NotTaken::Fault(fault)) => {
                 let Some(next) = next_try(job, &input, fault) else {
                     engine.set_aside(&job.request.id);
-                    break;
+                    break Reported::Settled;
                 };
                 input = next;
                 tokio::time::sleep(duration(PAUSE)).await;
             }
         }
-    }
+    };
     crash_point!("report.after");
+    reported
 }
 
 async fn submit(engine: &Engine, job: &Job, input: &Input) -> Result<(), NotTaken> {
@@ -73,12 +86,12 @@ async fn submit(engine: &Engine, job: &Job, input: &Input) -> Result<(), NotTake
 fn next_try(job: &Job, input: &Input, fault: Fault) -> Option<Input> {
     match (fault.kind, input) {
         (FaultKind::Transient { .. } | FaultKind::Conflict, _) => {
-            tracing::warn!(effect = %job.request.id, %fault, "could not report; trying again");
+            tracing::debug!(effect = %job.request.id, %fault, "could not report; trying again");
             Some(input.clone())
         }
         (FaultKind::Permanent, Input::Performed { .. }) => {
             tracing::error!(effect = %job.request.id, %fault, "a report cannot be kept; the effect counts as faulted");
-            Some(faulted(job, fault))
+            Some(faulted(job, Failed::from(fault)))
         }
         (FaultKind::Permanent, _faulted) => {
             tracing::error!(effect = %job.request.id, %fault, "not even the fault can be kept; the effect is set aside");
@@ -87,24 +100,36 @@ fn next_try(job: &Job, input: &Input, fault: Fault) -> Option<Input> {
     }
 }
 
-fn input(job: &Job, result: Result<Report, Fault>) -> Input {
+fn input(job: &Job, result: Result<Report, Failed>) -> Input {
     match result {
         Ok(report) => Input::Performed {
             effect: job.request.id.clone(),
             report: Box::new(report),
         },
-        Err(fault) => {
+        Err(failed) => {
+            let fault = &failed.fault;
             tracing::warn!(effect = %job.request.id, %fault, kind = ?fault.kind, "an effect met a fault");
-            faulted(job, fault)
+            faulted(job, failed)
         }
     }
 }
 
-fn faulted(job: &Job, fault: Fault) -> Input {
+/// Bounds what the world may ask us to wait: it is told by others, and a run must not sleep for years on their word.
+fn bounded(fault: Fault) -> Fault {
+    match fault.kind {
+        FaultKind::Transient {
+            retry_after: Some(length),
+        } => Fault::transient_for(length.min(LONGEST_WAIT), fault.what),
+        FaultKind::Transient { retry_after: None } | FaultKind::Conflict | FaultKind::Permanent => fault,
+    }
+}
+
+fn faulted(job: &Job, Failed { fault, remains }: Failed) -> Input {
     Input::Faulted {
         effect: job.request.id.clone(),
         attempt: job.attempt,
-        fault,
+        fault: bounded(fault),
+        remains,
     }
 }
 
@@ -128,9 +153,13 @@ async fn suspend_account(engine: &Engine, input: &Input) -> Result<(), Fault> {
     match intake::submit_to_instance(engine, limited).await {
         Ok(_accepted) => Ok(()),
         Err(SubmitError::Fault(fault)) => Err(fault),
-        Err(refused @ (SubmitError::Refused(_) | SubmitError::InstanceRefused(_))) => Err(Fault::permanent(
-            format!("the instance refused to suspend account {account}: {refused}"),
-        )),
+        Err(
+            refused @ (SubmitError::Refused(_)
+            | SubmitError::InstanceRefused(_)
+            | SubmitError::IssueHasRun { .. }),
+        ) => Err(Fault::permanent(format!(
+            "the instance refused to suspend account {account}: {refused}"
+        ))),
     }
 }
 
@@ -168,7 +197,7 @@ pub(crate) async fn settle_what_never_began(engine: &Engine, run: &RunId) -> Res
             Err(NotTaken::Refused(refusal)) => {
                 tracing::debug!(%effect, %refusal, "somebody else reported the stop");
             }
-            Err(NotTaken::LeaseLost) => {}
+            Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => {}
             Err(NotTaken::Fault(fault)) => return Err(fault),
         }
     }

@@ -16,7 +16,11 @@ pub const PERFORM: &str = "perform";
 pub const REPORT: &str = "report";
 /// Deadlines are looked for.
 pub const TIMER: &str = "timer";
+/// What runs wait for at the forge is looked at.
+pub const LOOK: &str = "look";
 /// What an earlier process left is put right.
 pub const RECOVER: &str = "recover";
+/// A write that a process made after it had lost its lease was found at the forge and removed; `removed` counts.
+pub const REPEATS_REMOVED: &str = "repeated comments were removed";
 /// The heads of all chains are recorded.
 pub const ANCHOR: &str = "anchor";

@@ -1,46 +1,62 @@
 //! Tells runs that a time they waited for has come.
 //!
 //! The next deadline is a function of a run's state, so nothing here can be lost: what is due is due until the run has
-//! moved on. This module does not know what a deadline leads to.
+//! moved on; one process has the duty, and a second one that believes it had is refused by the runs. This module does not know what a deadline leads to.
 
 use conductor_domain::deadline::next_deadline;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::RunId;
 use conductor_domain::input::Input;
+use conductor_port::duty::Duty;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::dispatch::duration;
+use crate::duty::{Post, Turn};
 use crate::engine::Engine;
 use crate::intake::{self, Arrival, NotTaken};
-use crate::telemetry;
+use crate::trouble::Part;
+use crate::{recover, telemetry};
 
 /// How many due runs are told in one go; the rest follows at the next tick.
 const AT_ONCE: u32 = 100;
 
 /// Looks for deadlines until shutdown.
 pub(crate) async fn run(engine: &Engine, shutdown: &CancellationToken) {
+    let mut post = Post::of(Duty::Deadlines);
     loop {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => return,
             () = tokio::time::sleep(duration(engine.options.tick)) => {}
         }
-        if let Err(fault) = tell_due(engine)
+        let told = look(engine, &mut post)
             .instrument(tracing::debug_span!(telemetry::TIMER))
-            .await
-        {
-            tracing::warn!(%fault, "could not tell runs of their deadlines; trying again");
-        }
+            .await;
+        engine.troubles.note(Part::Timer, told);
     }
 }
 
-async fn tell_due(engine: &Engine) -> Result<(), Fault> {
+/// Sees to what this process owes, and, where it has the duty, to what the dead owed and to deadlines.
+async fn look(engine: &Engine, post: &mut Post) -> Result<(), Fault> {
     for stream in engine.take_owed() {
         intake::follow_up(engine, stream).await;
     }
-    for run in engine.ports.ledger.due(engine.ports.clock.now(), AT_ONCE).await? {
-        tell(engine, &run).await?;
+    match post.turn(engine).await? {
+        Turn::Anothers => return Ok(()),
+        Turn::Begins => drop(recover::see_to_debts(engine).await?),
+        Turn::GoesOn => {}
+    }
+    tell_due(engine).await
+}
+
+async fn tell_due(engine: &Engine) -> Result<(), Fault> {
+    // Damaged runs stay due for ever; they must not take the others' places.
+    let most = AT_ONCE.saturating_add(engine.troubles.left_alone());
+    for run in engine.ports.ledger.due(engine.ports.clock.now(), most).await? {
+        if let Err(fault) = tell(engine, &run).await {
+            engine.troubles.pass_over(&run, fault)?;
+        }
     }
     Ok(())
 }
@@ -66,7 +82,7 @@ async fn tell(engine: &Engine, run: &RunId) -> Result<(), Fault> {
             tracing::debug!(%run, ?deadline, %refusal, "the run has moved on");
             Ok(())
         }
-        Err(NotTaken::LeaseLost) => Ok(()),
+        Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => Ok(()),
         Err(NotTaken::Fault(fault)) => Err(fault),
     }
 }

@@ -4,8 +4,10 @@
 //! invariant 10). File tools and commands act inside the sandbox that the invocation owns; everything else becomes an
 //! input. This module does not know how an agent is run or how tools reach it.
 
+mod alone;
 mod log;
 mod rules;
+mod worktree;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,8 +24,9 @@ use conductor_domain::plan::{
 };
 use conductor_domain::role::Role;
 use conductor_domain::time::Millis;
+use conductor_policy::authority::Ruling;
 use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
-use conductor_port::executor::{Command, CommandResult, FileRefusal, Sandbox};
+use conductor_port::executor::Sandbox;
 use conductor_port::ledger::StreamId;
 use tokio_util::sync::CancellationToken;
 
@@ -32,10 +35,8 @@ use crate::engine::{Engine, Live};
 use crate::intake::{self, Arrival, NotTaken};
 use crate::record;
 
+pub use alone::{Alone, Without};
 pub(crate) use log::{Entry, Log, head_of, open as open_log};
-
-/// The most bytes of a command's output that an agent is shown.
-const MAX_OUTPUT: usize = 256 * 1024;
 
 /// What was seen of an invocation through its tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,39 +127,26 @@ impl<'a> ToolHost<'a> {
     }
 
     async fn act(&self, entry: Entry, request: ToolRequest) -> Result<ToolAnswer, Fault> {
+        if let Some(acted) = worktree::act(self.sandbox, self.guest.time, &request).await? {
+            let result = self.redact(&acted.result);
+            self.log.add(Entry { result, ..entry }).await?;
+            return Ok(acted.answer);
+        }
         match request {
-            ToolRequest::View { path } => {
-                let answer = self.sandbox.view(&path).await?;
-                self.answered(entry, answer).await
-            }
-            ToolRequest::CreateFile { path, content } => {
-                let answer = self.sandbox.create_file(&path, &content).await?;
-                self.answered(entry, answer.map(|()| b"created".to_vec())).await
-            }
-            ToolRequest::StrReplace { path, old, new } => {
-                let answer = self.sandbox.str_replace(&path, &old, &new).await?;
-                self.answered(entry, answer.map(|()| b"replaced".to_vec())).await
-            }
-            ToolRequest::Bash { command } => self.bash(entry, command).await,
             ToolRequest::Comment { text } => self.comment(entry, text).await,
             ToolRequest::SubmitPlan(draft) => self.submit(entry, Submission::Plan(draft)).await,
             ToolRequest::SubmitReview(draft) => self.submit(entry, Submission::Review(draft)).await,
             ToolRequest::SubmitTestReport(draft) => self.submit(entry, Submission::TestReport(draft)).await,
             ToolRequest::AskHuman { question } => self.ask(entry, question).await,
-        }
-    }
-
-    async fn answered(
-        &self,
-        entry: Entry,
-        answer: Result<Vec<u8>, FileRefusal>,
-    ) -> Result<ToolAnswer, Fault> {
-        match answer {
-            Ok(output) => {
-                self.log.add(entry).await?;
-                Ok(ToolAnswer::Done { output })
-            }
-            Err(refusal) => self.refuse(entry, refusal.to_string()).await,
+            ToolRequest::View { .. }
+            | ToolRequest::CreateFile { .. }
+            | ToolRequest::StrReplace { .. }
+            | ToolRequest::Bash { .. }
+            | ToolRequest::ListFiles { .. }
+            | ToolRequest::SearchFiles { .. }
+            | ToolRequest::GitStatus
+            | ToolRequest::GitDiff
+            | ToolRequest::GitCommit { .. } => Err(Fault::permanent("a tool of the sandbox was not served")),
         }
     }
 
@@ -171,28 +159,6 @@ impl<'a> ToolHost<'a> {
             })
             .await?;
         Ok(ToolAnswer::Refused { reason })
-    }
-
-    async fn bash(&self, entry: Entry, command: String) -> Result<ToolAnswer, Fault> {
-        let argv = vec!["bash".to_owned(), "-c".to_owned(), command];
-        let seen = self
-            .sandbox
-            .bash(Command {
-                argv,
-                time: self.guest.time,
-                output: MAX_OUTPUT,
-            })
-            .await?;
-        let ending = rules::describe(&seen.ending);
-        self.log
-            .add(Entry {
-                result: ending.clone(),
-                ..entry
-            })
-            .await?;
-        Ok(ToolAnswer::Done {
-            output: shown(seen, &ending),
-        })
     }
 
     /// Asks the run for a comment and passes on what was decided (TOOL-4a).
@@ -234,7 +200,9 @@ impl<'a> ToolHost<'a> {
                     reason: format!("denied: {refusal}"),
                 });
             }
-            Err(NotTaken::LeaseLost) => return Err(Fault::conflict("the lease of the invocation is lost")),
+            Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => {
+                return Err(Fault::conflict("the lease of the invocation is lost"));
+            }
             Err(NotTaken::Fault(fault)) => return Err(fault),
         };
         let id = record::event_id(&StreamId::Run(self.guest.run.clone()), taken.accepted.seq);
@@ -320,7 +288,8 @@ impl<'a> ToolHost<'a> {
 impl Tools for ToolHost<'_> {
     async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault> {
         crash_point!("tool.before");
-        let entry = rules::entry(&request, &|text| self.redact(text));
+        let verdict = rules::judge(&self.engine.options.authority, self.guest.role, &request);
+        let entry = rules::entry(&request, &verdict, &|text| self.redact(text));
         if self.asked.is_cancelled() || self.cut.is_cancelled() {
             self.deny(entry, "the invocation is over").await?;
             return Ok(ToolAnswer::Stop);
@@ -331,8 +300,13 @@ impl Tools for ToolHost<'_> {
             self.cut.cancel();
             return Ok(ToolAnswer::Stop);
         }
-        if let Err(reason) = rules::allow(self.guest.role, &request) {
-            self.deny(entry, &reason).await?;
+        if verdict.ruling != Ruling::Allow {
+            let reason = rules::refusal(self.guest.role, &request, &verdict);
+            let entry = Entry {
+                result: "not done".to_owned(),
+                ..entry
+            };
+            self.log.add_durably(entry).await?;
             return Ok(ToolAnswer::Refused { reason });
         }
         let answer = self.act(entry.clone(), request).await;
@@ -408,15 +382,6 @@ impl Submission {
             },
         }
     }
-}
-
-fn shown(seen: CommandResult, ending: &str) -> Vec<u8> {
-    let mut output = seen.output;
-    if seen.truncated {
-        output.extend_from_slice("\n[more output was dropped]".as_bytes());
-    }
-    output.extend_from_slice(format!("\n[{ending}]\n").as_bytes());
-    output
 }
 
 fn verdict_on_comment(events: &[Event], id: &str) -> ToolAnswer {

@@ -7,7 +7,11 @@ use conductor_domain::spec::ExecutorName;
 use crate::plain::Consent;
 
 /// Every executor, in the order in which they are offered.
-pub const CHOICES: [ExecutorName; 1] = [ExecutorName::UnsafePlain];
+pub const CHOICES: [ExecutorName; 3] = [
+    ExecutorName::Local,
+    ExecutorName::Docker,
+    ExecutorName::UnsafePlain,
+];
 
 /// Why an executor is not used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +44,7 @@ pub fn choose(name: Option<&str>, consent: Option<&Consent>) -> Result<ExecutorN
             name: name.to_owned(),
         })?;
     match chosen {
+        ExecutorName::Local | ExecutorName::Docker => Ok(chosen),
         ExecutorName::UnsafePlain => consent.map(|_| chosen).ok_or(Refused::Unsafe),
     }
 }
@@ -52,6 +57,7 @@ fn listed() -> String {
 
 fn remark(choice: ExecutorName) -> &'static str {
     match choice {
+        ExecutorName::Local | ExecutorName::Docker => "",
         ExecutorName::UnsafePlain => " (demo and tests only)",
     }
 }
@@ -73,10 +79,12 @@ mod tests {
                 Err(Refused::Unknown { name: String::new() }),
             ),
             (
-                Some("local"),
+                Some("Local"),
                 Some(&consent),
-                Err(Refused::Unknown { name: "local".into() }),
+                Err(Refused::Unknown { name: "Local".into() }),
             ),
+            (Some("local"), None, Ok(ExecutorName::Local)),
+            (Some("docker"), None, Ok(ExecutorName::Docker)),
             (Some("unsafe-plain"), None, Err(Refused::Unsafe)),
             (
                 Some("unsafe-plain"),
@@ -90,7 +98,7 @@ mod tests {
                 assert!(
                     refused
                         .to_string()
-                        .contains("`unsafe-plain` (demo and tests only)"),
+                        .contains("`local`, `docker`, `unsafe-plain` (demo and tests only)"),
                     "{refused}"
                 );
             }

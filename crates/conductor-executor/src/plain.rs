@@ -8,26 +8,28 @@
 //! This module does not know which commands are wise.
 
 mod command;
-mod home;
-mod output;
-mod process;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::EffectId;
-use conductor_port::executor::{Command, CommandResult, Executor, FileRefusal, Sandbox, SandboxSpec};
+use conductor_guest::file::{Beneath, Error};
+use conductor_guest::order::Range;
+use conductor_port::executor::{
+    Command, CommandResult, Entry, Executor, FileRefusal, Found, Match, Pattern, Sandbox, SandboxSpec,
+};
 
-use crate::file::Beneath;
+use crate::home::{self, Home};
+use crate::process::{self, Belonging};
+use crate::sandbox::refusal_of;
 use crate::toolchain::Toolchain;
+use crate::walk;
 use command::Place;
-use home::Home;
-use process::Belonging;
 
 /// Stands in the environment of every process of a sandbox; its value names the sandbox on this machine.
 const SANDBOX: &str = "CONDUCTOR_SANDBOX";
@@ -83,8 +85,26 @@ impl UnsafePlain {
 #[async_trait]
 impl Executor for UnsafePlain {
     async fn open(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>, Fault> {
-        let files = Arc::new(Beneath::open(&spec.dir)?);
-        let home = Home::make(&self.root, &spec.effect).map_err(|error| {
+        if !spec.given.is_empty() {
+            // Whoever runs as this user could write them, and they would stand where this user's own files are.
+            return Err(Fault::permanent(
+                "executor `unsafe-plain` cannot give files that are only read, such as skills; use another",
+            ));
+        }
+        let files = Beneath::open(&spec.dir).map_err(|error| {
+            Fault::permanent(format!(
+                "opening the working directory {}: {error}",
+                spec.dir.display()
+            ))
+        })?;
+        let files = Arc::new(files);
+        let made = Home::make(&self.root, &spec.effect).and_then(|home| {
+            for part in ["home", "tmp"] {
+                std::fs::create_dir(home.path().join(part))?;
+            }
+            Ok(home)
+        });
+        let home = made.map_err(|error| {
             Fault::transient(format!(
                 "making a sandbox's directory in {}: {error}",
                 self.root.display()
@@ -99,6 +119,7 @@ impl Executor for UnsafePlain {
             files,
             home,
             toolchain: self.toolchain.clone(),
+            environment: spec.environment,
             calls,
             open: Arc::clone(&self.open),
         }))
@@ -133,6 +154,8 @@ struct Plain {
     files: Arc<Beneath>,
     home: Home,
     toolchain: Toolchain,
+    /// What the spec gave to every command.
+    environment: Vec<(String, String)>,
     calls: AtomicU64,
     open: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
@@ -146,58 +169,98 @@ impl Plain {
         }
     }
 
-    fn place(&self) -> Result<Place<'_>, Fault> {
+    fn place(&self, own: &[(String, String)]) -> Result<Place<'_>, Fault> {
         let path = self.home.path();
         let name = path.to_string_lossy().into_owned();
         let call = self.calls.fetch_add(1, Ordering::Relaxed).to_string();
         let marks = vec![mark(SANDBOX, &name), mark(CALL, &call)];
-        let environment = vec![
-            ("PATH", self.toolchain.path()),
-            ("HOME", path.join("home").into_os_string()),
-            ("TMPDIR", path.join("tmp").into_os_string()),
-            ("LANG", OsString::from("C.UTF-8")),
-            (SANDBOX, OsString::from(name)),
-            (CALL, OsString::from(call)),
+        let mut environment: Vec<(OsString, OsString)> = vec![
+            ("PATH".into(), self.toolchain.path()),
+            ("HOME".into(), path.join("home").into_os_string()),
+            ("TMPDIR".into(), path.join("tmp").into_os_string()),
+            ("LANG".into(), "C.UTF-8".into()),
+            (SANDBOX.into(), name.into()),
+            (CALL.into(), call.into()),
         ];
+        let given = self.environment.iter().chain(own);
+        environment.extend(given.map(|(name, value)| (name.into(), value.into())));
         Ok(Place {
             home: &self.home,
-            dir: self.files.descriptor()?,
+            dir: self
+                .files
+                .directory(Path::new(""))
+                .map_err(|error| Fault::transient(format!("entering a working directory: {error}")))?,
             environment,
             marks,
         })
     }
 
-    /// Runs a file tool where it may block.
-    async fn on_files<T: Send + 'static>(
+    /// Runs a file tool where it may block, and says in the port's words what came of it.
+    async fn on_file<T: Send + 'static>(
         &self,
-        tool: impl FnOnce(&Beneath) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, Fault> {
-        let files = Arc::clone(&self.files);
-        tokio::task::spawn_blocking(move || tool(&files))
+        path: &str,
+        tool: impl FnOnce(&Beneath, &Path) -> Result<T, Error> + Send + 'static,
+    ) -> Result<Result<T, FileRefusal>, Fault> {
+        let (files, name) = (Arc::clone(&self.files), path.to_owned());
+        let done = tokio::task::spawn_blocking(move || tool(&files, Path::new(&name)))
             .await
-            .map_err(|error| Fault::transient(format!("running a file tool: {error}")))?
+            .map_err(|error| Fault::transient(format!("running a file tool: {error}")))?;
+        match done {
+            Ok(value) => Ok(Ok(value)),
+            Err(Error::Refused(refusal)) => Ok(Err(refusal_of(path, refusal))),
+            Err(error @ Error::Fault { .. }) => Err(Fault::transient(format!("`{path}`: {error}"))),
+        }
     }
 }
 
 #[async_trait]
 impl Sandbox for Plain {
     async fn bash(&self, command: Command) -> Result<CommandResult, Fault> {
-        command::run(self.place()?, command).await
+        let place = self.place(&command.environment)?;
+        command::run(place, command).await
     }
 
     async fn view(&self, path: &str) -> Result<Result<Vec<u8>, FileRefusal>, Fault> {
-        let path = path.to_owned();
-        self.on_files(move |files| files.view(&path)).await
+        self.on_file(path, |files, path| files.view(path, Range::Whole))
+            .await
     }
 
     async fn create_file(&self, path: &str, content: &[u8]) -> Result<Result<(), FileRefusal>, Fault> {
-        let (path, content) = (path.to_owned(), content.to_owned());
-        self.on_files(move |files| files.create(&path, &content)).await
+        let content = content.to_owned();
+        self.on_file(path, move |files, path| files.create(path, &content))
+            .await
     }
 
     async fn str_replace(&self, path: &str, old: &str, new: &str) -> Result<Result<(), FileRefusal>, Fault> {
-        let (path, old, new) = (path.to_owned(), old.to_owned(), new.to_owned());
-        self.on_files(move |files| files.replace(&path, &old, &new)).await
+        let (old, new) = (old.to_owned(), new.to_owned());
+        self.on_file(path, move |files, path| {
+            files.replace(path, old.as_bytes(), new.as_bytes())
+        })
+        .await
+    }
+
+    async fn list(&self, path: &str) -> Result<Result<Found<Entry>, FileRefusal>, Fault> {
+        let order = walk::order(path);
+        self.on_file(path, move |files, _| {
+            let mut gathered = walk::Gathered::default();
+            let walked = files.list(&order, &mut gathered)?;
+            Ok(walk::found(walked, gathered.entries, walk::entry))
+        })
+        .await
+    }
+
+    async fn search(
+        &self,
+        path: &str,
+        pattern: &Pattern,
+    ) -> Result<Result<Found<Match>, FileRefusal>, Fault> {
+        let (order, pattern) = (walk::order(path), walk::pattern(pattern));
+        self.on_file(path, move |files, _| {
+            let mut gathered = walk::Gathered::default();
+            let walked = files.search(&order, &pattern, &mut gathered)?;
+            Ok(walk::found(walked, gathered.matches, walk::line))
+        })
+        .await
     }
 
     async fn close(self: Box<Self>) -> Result<(), Fault> {

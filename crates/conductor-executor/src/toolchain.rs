@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toolchain {
     directories: Vec<PathBuf>,
+    /// Where they really live, besides `/usr`: what a sandbox shows read-only.
+    roots: Vec<PathBuf>,
 }
 
 /// A program that is needed and not there.
@@ -38,6 +40,7 @@ impl Toolchain {
     pub fn system() -> Self {
         Self {
             directories: SYSTEM.map(PathBuf::from).to_vec(),
+            roots: Vec::new(),
         }
     }
 
@@ -52,6 +55,7 @@ impl Toolchain {
         searched.retain(|directory| directory.is_absolute());
         let mut found = Self {
             directories: Vec::new(),
+            roots: Vec::new(),
         };
         for program in programs {
             let home = home_of(program, &searched, environment)
@@ -60,7 +64,8 @@ impl Toolchain {
                     program: (*program).to_owned(),
                     searched: joined(&searched).to_string_lossy().into_owned(),
                 })?;
-            found.add(home);
+            found.add_root(&home);
+            found.add(home.programs);
         }
         for directory in SYSTEM {
             found.add(directory.into());
@@ -71,6 +76,17 @@ impl Toolchain {
     /// The value of PATH.
     pub(crate) fn path(&self) -> OsString {
         joined(&self.directories)
+    }
+
+    /// What a sandbox shows read-only besides `/usr`.
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
+    fn add_root(&mut self, home: &Home) {
+        if !home.root.starts_with("/usr") && !self.roots.contains(&home.root) {
+            self.roots.push(home.root.clone());
+        }
     }
 
     fn add(&mut self, directory: PathBuf) {
@@ -88,12 +104,14 @@ fn joined(directories: &[PathBuf]) -> OsString {
         .join(OsStr::new(":"))
 }
 
+/// Where a program is, and what it needs around it.
+struct Home {
+    programs: PathBuf,
+    root: PathBuf,
+}
+
 /// Finds the directory where `program` works without any variable but PATH.
-async fn home_of(
-    program: &str,
-    searched: &[PathBuf],
-    environment: &[(OsString, OsString)],
-) -> Option<PathBuf> {
+async fn home_of(program: &str, searched: &[PathBuf], environment: &[(OsString, OsString)]) -> Option<Home> {
     let first = searched
         .iter()
         .find(|directory| is_program(&directory.join(program)))?;
@@ -110,10 +128,25 @@ async fn home_of(
             .await,
         ),
         "node" => directory_of(ask("node", &["-p", "process.execPath"], environment).await),
+        "go" => ask("go", &["env", "GOROOT"], environment)
+            .await
+            .map(|root| root.join("bin")),
         _ => None,
     };
-    told.filter(|directory| is_program(&directory.join(program)))
-        .or_else(|| Some(first.clone()))
+    let told = told.filter(|directory| is_program(&directory.join(program)));
+    let programs = told.clone().unwrap_or_else(|| first.clone());
+    // A toolchain that told where it lives needs what is beside its programs; of another only they are shown.
+    let root = told.and_then(|directory| Some(directory.parent()?.to_owned()));
+    let root = root.filter(|root| !is_home(root, environment));
+    let root = root.unwrap_or_else(|| programs.clone());
+    Some(Home { programs, root })
+}
+
+/// Whether a directory is, or holds, somebody's home: that is never shown for the sake of a program in it.
+fn is_home(directory: &Path, environment: &[(OsString, OsString)]) -> bool {
+    let home = environment.iter().find(|(key, _)| key == "HOME");
+    let holds_home = home.is_some_and(|(_, home)| Path::new(home).starts_with(directory));
+    holds_home || directory.components().count() < 3
 }
 
 fn directory_of(program: Option<PathBuf>) -> Option<PathBuf> {

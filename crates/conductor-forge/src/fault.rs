@@ -24,6 +24,8 @@ pub enum Fault {
     Drop(When),
     /// Never answers.
     Hang(When),
+    /// Does what it was asked, and answers, only after this long: a request that was under way when its sender froze.
+    Late(std::time::Duration),
     /// The hourly budget is used up and comes back after so many seconds.
     PrimaryLimit { resets_in: i64 },
     /// The abuse limit, whose answer may or may not say how long to wait.
@@ -78,6 +80,11 @@ impl Faults {
         self.lock().clear();
         self.set_down(false);
         self.refuse_fresh_tokens(0);
+    }
+
+    /// Tells whether an injected fault has met no request yet.
+    pub fn is_waiting(&self) -> bool {
+        !self.lock().is_empty()
     }
 
     pub(crate) fn is_down(&self) -> bool {

@@ -67,7 +67,9 @@ pub(crate) fn router(site: &Arc<Site>) -> Router<Arc<Site>> {
         .route(&at("/issues/comments"), get(issue::all_comments))
         .route(
             &at("/issues/comments/{id}"),
-            get(issue::show_comment).patch(issue::edit_comment),
+            get(issue::show_comment)
+                .patch(issue::edit_comment)
+                .delete(issue::delete_comment),
         )
         .route(&at("/issues/{number}"), get(issue::show).patch(issue::edit))
         .route(

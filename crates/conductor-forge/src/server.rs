@@ -86,10 +86,14 @@ async fn respond(
         return Err(Dropped);
     }
     let fault = site.faults.take(request.method(), request.uri().path());
+    if let Some(Fault::Late(wait)) = &fault {
+        tokio::time::sleep(*wait).await;
+    }
     let done = match &fault {
         None
         | Some(
-            Fault::Drop(When::AfterTheWrite)
+            Fault::Late(_)
+            | Fault::Drop(When::AfterTheWrite)
             | Fault::Hang(When::AfterTheWrite)
             | Fault::Status {
                 when: When::AfterTheWrite,
@@ -100,7 +104,7 @@ async fn respond(
     };
     let now = site.clock.now();
     let answered = match fault {
-        None => done,
+        None | Some(Fault::Late(_)) => done,
         Some(Fault::Drop(_)) => Err(Dropped),
         Some(Fault::Hang(_)) => std::future::pending().await,
         Some(Fault::Status { status, .. }) => Ok(answer::plain_status(status)),

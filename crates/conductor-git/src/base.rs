@@ -17,7 +17,7 @@ use crate::call::{Git, Place};
 use crate::error::Error;
 use crate::layout::{Layout, make_private, make_temporary};
 use crate::lock::Lock;
-use crate::object::commit_id;
+use crate::object::{ObjectId, commit_id};
 use crate::remote::Remote;
 
 /// Exactly what is mirrored.
@@ -143,32 +143,42 @@ pub(crate) enum ObjectFormat {
 impl ObjectFormat {
     /// Tells the format from the length of an id.
     pub(crate) fn of(id: &CommitId) -> Self {
-        if id.as_str().len() == 64 {
-            Self::Sha256
-        } else {
-            Self::Sha1
-        }
+        Self::of_length(id.as_str().len())
+    }
+
+    /// Tells the format from the length of any object's id.
+    pub(crate) fn of_object(id: &ObjectId) -> Self {
+        Self::of_length(id.as_str().len())
+    }
+
+    fn of_length(length: usize) -> Self {
+        if length == 64 { Self::Sha256 } else { Self::Sha1 }
     }
 }
 
 /// Makes an empty bare repository that holds nothing but what is written here.
 pub(crate) async fn init_bare(git: &Git, path: &Path, format: ObjectFormat) -> Result<(), Error> {
     make_private(path)?;
-    let format = match format {
-        ObjectFormat::Sha1 => "--object-format=sha1",
-        ObjectFormat::Sha256 => "--object-format=sha256",
-    };
     git.call(Place::Directory(path), "init")
-        .args([
-            "--quiet",
-            "--bare",
-            "--template=",
-            "--initial-branch=main",
-            format,
-            "--",
-        ])
+        .args(init_words(format))
         .arg(path)
         .bytes()
         .await
         .map(drop)
+}
+
+/// How such a repository is asked for; its place follows.
+pub(crate) fn init_words(format: ObjectFormat) -> [&'static str; 6] {
+    let format = match format {
+        ObjectFormat::Sha1 => "--object-format=sha1",
+        ObjectFormat::Sha256 => "--object-format=sha256",
+    };
+    [
+        "--quiet",
+        "--bare",
+        "--template=",
+        "--initial-branch=main",
+        format,
+        "--",
+    ]
 }

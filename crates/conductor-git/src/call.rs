@@ -320,6 +320,26 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// The call as words, for a sandbox in which the same program is found: nothing of the environment there remains.
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let command = self.command.as_std();
+        let mut words: Vec<OsString> = vec!["env".into(), "-i".into()];
+        if let Some(directory) = command.get_current_dir() {
+            words.extend(["-C".into(), directory.into()]);
+        }
+        for (name, value) in command.get_envs() {
+            if let Some(value) = value {
+                let mut assignment = name.to_owned();
+                assignment.push("=");
+                assignment.push(value);
+                words.push(assignment);
+            }
+        }
+        words.push(self.program.into());
+        words.extend(command.get_args().map(OsStr::to_owned));
+        words
+    }
+
     /// Runs to the end and returns the output of a success.
     pub(crate) async fn bytes(self) -> Result<Vec<u8>, Error> {
         let verb = self.verb.clone();
@@ -430,9 +450,14 @@ impl std::fmt::Debug for Call<'_> {
 }
 
 impl Finished {
+    /// Whether it failed for want of room.
+    pub(crate) fn is_out_of_space(&self) -> bool {
+        self.stderr.contains("No space left on device") || self.stderr.contains("Disk quota exceeded")
+    }
+
     /// Names the failure.
     pub(crate) fn into_error(self, verb: impl Into<String>) -> Error {
-        if self.stderr.contains("No space left on device") || self.stderr.contains("Disk quota exceeded") {
+        if self.is_out_of_space() {
             return Error::DiskFull { detail: self.stderr };
         }
         Error::Call {

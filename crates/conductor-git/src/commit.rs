@@ -77,6 +77,7 @@ pub(crate) async fn commit(
     }
     let before = repo.tree_of(git, work.parent).await?;
     let request = Request {
+        run: repo.run().clone(),
         workdir: work.workdir.clone(),
         objects: work.objects.clone(),
         parent: before.clone(),

@@ -122,6 +122,39 @@ pub(crate) async fn diff(git: &Git, repo: &RunRepo, from: &CommitId, to: &Commit
     })
 }
 
+/// Lists the paths of a commit of the run with their lengths; a gitlink has none.
+pub(crate) async fn files(
+    git: &Git,
+    repo: &RunRepo,
+    commit: &CommitId,
+) -> Result<Vec<(Vec<u8>, Option<u64>)>, Error> {
+    repo.require(git, commit).await?;
+    let listed = repo
+        .call(git, "ls-tree")
+        .args(["-r", "-l", "-z", commit.as_str()])
+        .bytes()
+        .await?;
+    let entries = listed.split(|b| *b == 0).filter(|entry| !entry.is_empty());
+    entries.map(parse_file).collect()
+}
+
+/// Reads `mode type id size TAB path`; the size is padded, and `-` where there is none.
+fn parse_file(entry: &[u8]) -> Result<(Vec<u8>, Option<u64>), Error> {
+    let unexpected = || Error::UnexpectedOutput {
+        verb: "ls-tree",
+        detail: String::from_utf8_lossy(entry).chars().take(120).collect(),
+    };
+    let tab = entry.iter().position(|b| *b == b'\t').ok_or_else(unexpected)?;
+    let (about, path) = (&entry[..tab], &entry[tab + 1..]);
+    let about = std::str::from_utf8(about).map_err(|_| unexpected())?;
+    let size = about.split_ascii_whitespace().nth(3).ok_or_else(unexpected)?;
+    let size = match size {
+        "-" => None,
+        size => Some(size.parse().map_err(|_| unexpected())?),
+    };
+    Ok((path.to_owned(), size))
+}
+
 /// Reads `:oldmode newmode oldid newid status NUL path NUL` records.
 fn parse(raw: &[u8]) -> Result<Vec<Change>, Error> {
     let unexpected = |what: &[u8]| Error::UnexpectedOutput {

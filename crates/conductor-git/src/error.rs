@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use conductor_domain::fault::Fault;
+use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::id::CommitId;
 
 /// The reason why git work was not done.
@@ -180,6 +180,12 @@ pub enum Error {
         /// What could not be read.
         detail: String,
     },
+    /// The sandbox of a snapshot could not be used.
+    #[error("the sandbox that reads the working directory could not be used: {fault}")]
+    Sandbox {
+        /// What its executor said.
+        fault: Fault,
+    },
     /// The snapshot breaks a size limit.
     #[error("the change is larger than {limit}; remove generated or binary files, or ignore them")]
     SnapshotTooLarge {
@@ -215,7 +221,10 @@ pub enum Error {
         reason: String,
     },
     /// The remote branch stands elsewhere than the caller believes.
-    #[error("the remote branch {branch} was expected at {expected} but stands at {found}")]
+    #[error(
+        "the remote branch {branch} was expected at {expected} but stands at {found}, and was not overwritten; \
+         {advice} at the forge, then retry the run"
+    )]
     RemoteMoved {
         /// The ref.
         branch: String,
@@ -223,6 +232,8 @@ pub enum Error {
         expected: String,
         /// What is there, or "nothing".
         found: String,
+        /// What a person can do about it.
+        advice: &'static str,
     },
     /// A branch that is not the run's own (S-12).
     #[error("`{branch}` is not the branch of run {run}")]
@@ -282,6 +293,11 @@ impl Error {
             | Self::Busy { .. } => Prospect::Transient,
             Self::BranchMoved { .. } | Self::RemoteMoved { .. } => Prospect::Conflict,
             Self::SaveFailed { source, .. } => source.prospect(),
+            Self::Sandbox { fault } => match fault.kind {
+                FaultKind::Transient { .. } => Prospect::Transient,
+                FaultKind::Conflict => Prospect::Conflict,
+                FaultKind::Permanent => Prospect::Permanent,
+            },
             Self::GitMissing { .. }
             | Self::GitTooOld { .. }
             | Self::Call { .. }

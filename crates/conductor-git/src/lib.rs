@@ -30,6 +30,7 @@ mod diff;
 mod rebase;
 mod push;
 mod port;
+mod upstream;
 
 pub use address::Address;
 pub use call::{Git, OLDEST_GIT, Protocol};
@@ -40,6 +41,7 @@ pub use import::Limits;
 pub use layout::Layout;
 pub use object::ObjectId;
 pub use port::GitWorkspace;
-pub use snapshot::{ProcessSnapshotter, Purpose, Request, Snapshot, Snapshotter};
+pub use snapshot::{ProcessSnapshotter, Purpose, Request, SandboxSnapshotter, Snapshot, Snapshotter};
 pub use sweep::{Mode, Unknown};
+pub use upstream::GitUpstream;
 pub use workdir::VisibleObjects;

@@ -12,8 +12,9 @@ use conductor_domain::diff::FindingKind;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{CommitId, RunId};
 use conductor_domain::spec::RepoRef;
+use conductor_port::executor::Executor;
 use conductor_port::workspace::{
-    Change, Checkout, CommitOrder, Committed, Diff, GitToken, Prepared, PushOrder, Rebased, Workspace,
+    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, Rebased, Workspace,
 };
 
 use crate::address::Address;
@@ -21,7 +22,7 @@ use crate::base::Base;
 use crate::call::Git;
 use crate::checkout::checkout;
 use crate::commit::{self, Identity, Words, Work, commit};
-use crate::diff::{Mark, diff, shown_path};
+use crate::diff::{Mark, diff, files, shown_path};
 use crate::error::Error;
 use crate::import::Limits;
 use crate::layout::{Layout, is_there, make_temporary};
@@ -32,7 +33,7 @@ use crate::record::Record;
 use crate::remote::Remote;
 use crate::run_repo::{RunRepo, branch_ref};
 use crate::save::Saver;
-use crate::snapshot::{ProcessSnapshotter, Snapshotter};
+use crate::snapshot::{ProcessSnapshotter, SandboxSnapshotter, Snapshotter};
 use crate::sweep::{self, Mode, Unknown, sweep};
 use crate::workdir::{Fresh, VisibleObjects};
 
@@ -63,7 +64,14 @@ impl GitWorkspace {
         })
     }
 
-    /// Reads working directories with another snapshotter, e.g. one in a sandbox.
+    /// Reads working directories in sandboxes of this executor, as S-7 has it; without this, in plain processes.
+    pub fn with_sandboxes(self, executor: Arc<dyn Executor>) -> Self {
+        let scratch = self.layout.staging().to_owned();
+        let snapshotter = SandboxSnapshotter::new(self.git.clone(), executor, &scratch, self.limits);
+        self.with_snapshotter(Arc::new(snapshotter))
+    }
+
+    /// Reads working directories with another snapshotter.
     pub fn with_snapshotter(mut self, snapshotter: Arc<dyn Snapshotter>) -> Self {
         self.snapshotter = snapshotter;
         self
@@ -84,6 +92,12 @@ impl GitWorkspace {
     /// The places below the data directory.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// The object directories that a run's working directory borrows from; what its sandbox may read besides (S-5).
+    pub fn borrowed_objects(&self, run: &RunId) -> Result<Vec<PathBuf>, Error> {
+        let repo = RunRepo::open(&self.layout, run)?;
+        Ok(vec![repo.base_objects(), repo.objects()])
     }
 
     /// Reports working directories that belong to none of the `known` runs, and sets them aside if asked to.
@@ -144,11 +158,14 @@ impl GitWorkspace {
 
     async fn begin(&self, run: &RunId, repo: &RepoRef, token: Option<&GitToken>) -> Result<RunRepo, Error> {
         let address = Address::parse(&repo.clone_url)?;
-        let base = Base::refresh(&self.git, &self.layout, &address, token).await?;
         let remote = Remote::open(&self.git, &self.layout, &address, token)?;
-        let existing = remote
-            .refs(&self.git, self.layout.staging(), &[&branch_ref(run)])
-            .await?;
+        let own = branch_ref(run);
+        let own = [own.as_str()];
+        // Two questions to a server that may be far away, asked at once: neither needs the other's answer.
+        let (base, existing) = tokio::try_join!(
+            Base::refresh(&self.git, &self.layout, &address, token),
+            remote.refs(&self.git, self.layout.staging(), &own),
+        )?;
         if let Some((branch, _)) = existing.into_iter().next() {
             return Err(Error::BranchTaken {
                 branch,
@@ -225,6 +242,18 @@ impl GitWorkspace {
             tree,
             guard: Box::new(holder),
         })
+    }
+
+    async fn try_files(&self, run: &RunId, commit: &CommitId) -> Result<Vec<File>, Error> {
+        let repo = RunRepo::open(&self.layout, run)?;
+        let found = files(&self.git, &repo, commit).await?;
+        Ok(found
+            .into_iter()
+            .map(|(path, bytes)| File {
+                path: shown_path(&path),
+                bytes,
+            })
+            .collect())
     }
 
     async fn try_rebase(
@@ -320,6 +349,10 @@ impl Workspace for GitWorkspace {
             changes: changes.collect(),
             rendered: found.rendered.clone(),
         })
+    }
+
+    async fn files(&self, run: &RunId, commit: &CommitId) -> Result<Vec<File>, Fault> {
+        Ok(self.try_files(run, commit).await?)
     }
 
     async fn rebase(

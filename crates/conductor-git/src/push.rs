@@ -92,5 +92,9 @@ fn moved(branch: String, expected: Option<&CommitId>, found: Option<&CommitId>) 
         branch,
         expected: show(expected),
         found: show(found),
+        advice: match expected {
+            None => "move that branch away",
+            Some(_) => "set it back to what was expected",
+        },
     }
 }

@@ -249,6 +249,16 @@ pub(crate) fn branch_ref(run: &RunId) -> String {
     format!("refs/heads/conductor/run-{run}")
 }
 
+/// Writes a list of alternates.
+pub(crate) fn alternates(paths: &[PathBuf]) -> Vec<u8> {
+    let mut list = Vec::new();
+    for path in paths {
+        list.extend(alternate(path));
+        list.push(b'\n');
+    }
+    list
+}
+
 /// Writes a path as an entry of a list of alternates, quoted where the list's own syntax would misread it.
 pub(crate) fn alternate(path: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt as _;

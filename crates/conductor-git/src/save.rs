@@ -52,6 +52,7 @@ impl Saver<'_> {
         };
         let before = repo.tree_of(self.git, &filled_from).await?;
         let request = Request {
+            run: repo.run().clone(),
             workdir,
             objects: vec![repo.base_objects(), repo.objects()],
             parent: before.clone(),

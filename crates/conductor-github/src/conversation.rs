@@ -4,7 +4,7 @@
 
 use conductor_domain::fault::Fault;
 use conductor_domain::forge::IssueProblem;
-use conductor_port::forge::Issue;
+use conductor_port::forge::{Issue, IssueComment};
 use reqwest::header::LINK;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::json;
@@ -34,12 +34,40 @@ impl Client {
         if found.pull_request.is_some_and(|it| !it.is_null()) {
             return Ok(Err(IssueProblem::IsPullRequest));
         }
+        let comments = if found.comments == Some(0) {
+            vec![]
+        } else {
+            self.read_comments(place, number).await?
+        };
         Ok(Ok(Issue {
+            comments,
             title: found.title,
             body: found.body.unwrap_or_default(),
             open: found.state == "open",
             author: found.user.map_or_else(|| "ghost".to_owned(), |user| user.login),
         }))
+    }
+
+    /// What people said below an issue, oldest first. What an app said, ourselves included, is no part of the issue.
+    async fn read_comments(&self, place: &Place, number: u64) -> Result<Vec<IssueComment>, Fault> {
+        let attempt = format!("read what was said below {place}#{number}");
+        let id = number.to_string();
+        let path = ["issues", id.as_str(), "comments"];
+        let call = self.call(&attempt, Method::GET, place, &path, &[("per_page", "100")]);
+        let comments: Vec<model::Comment> = self.read_all(place, Grant::ReadIssues, call).await?;
+        let by_people = comments.into_iter().filter(|comment| {
+            comment.performed_via_github_app.is_none()
+                && comment
+                    .user
+                    .as_ref()
+                    .is_none_or(|user| user.kind.as_deref() != Some("Bot"))
+        });
+        Ok(by_people
+            .map(|comment| IssueComment {
+                by: comment.user.map_or_else(|| "ghost".to_owned(), |user| user.login),
+                text: comment.body.unwrap_or_default(),
+            })
+            .collect())
     }
 
     /// Posts a comment and returns its page. If repeated: the one with the marker is the answer.
@@ -76,8 +104,7 @@ impl Client {
         Ok(posted.html_url)
     }
 
-    /// Looks for our own comment with a marker among the newest hundred or more. Others may write what they
-    /// like, the marker included: theirs do not count.
+    /// Looks for our own comment with a marker among the newest hundred or more.
     pub(crate) async fn find_comment(
         &self,
         place: &Place,
@@ -85,6 +112,48 @@ impl Client {
         number: u64,
         marker: &str,
     ) -> Result<Option<String>, Fault> {
+        let ours = self.our_comments(place, grant, number, marker).await?;
+        Ok(ours.into_iter().next().map(|comment| comment.html_url))
+    }
+
+    /// Removes our own comments with a marker, all but the oldest; returns how many. Whoever does this at the same time
+    /// keeps the same one.
+    pub(crate) async fn remove_repeated_comments(
+        &self,
+        place: &Place,
+        grant: Grant,
+        number: u64,
+        marker: &str,
+    ) -> Result<u32, Fault> {
+        let mut removed = 0;
+        for comment in self
+            .our_comments(place, grant, number, marker)
+            .await?
+            .iter()
+            .skip(1)
+        {
+            let attempt = format!("remove the repeated comment {} on {place}#{number}", comment.id);
+            let id = comment.id.to_string();
+            let call = self.call(&attempt, Method::DELETE, place, &["issues", "comments", &id], &[]);
+            let reply = self.ask(place, grant, call).await?;
+            match reply.status {
+                status if status.is_success() => removed += 1,
+                StatusCode::NOT_FOUND => {}
+                _ => return Err(reply.fault(&attempt, self.server_now())),
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Lists our own comments with a marker among the newest hundred or more, oldest first. Others may write what they
+    /// like, the marker included: theirs do not count.
+    async fn our_comments(
+        &self,
+        place: &Place,
+        grant: Grant,
+        number: u64,
+        marker: &str,
+    ) -> Result<Vec<model::Comment>, Fault> {
         let attempt = format!("look for a comment on {place}#{number}");
         let id = number.to_string();
         let path = ["issues", id.as_str(), "comments"];
@@ -95,19 +164,17 @@ impl Client {
         if let Some(last) = self.link(&reply, "last")? {
             reply = self.follow(place, grant, &attempt, last).await?;
         }
+        let mut ours = Vec::new();
         for pages_left in (0..2).rev() {
             let comments: Vec<model::Comment> = self.parse(&attempt, &reply)?;
-            let ours = comments.into_iter().find(|comment| {
+            ours.extend(comments.into_iter().filter(|comment| {
                 comment.body.as_deref().is_some_and(|body| body.contains(marker))
                     && (comment
                         .performed_via_github_app
                         .as_ref()
                         .is_some_and(|app| app.id == self.app_id)
                         || comment.user.as_ref().is_some_and(|user| user.login == bot))
-            });
-            if let Some(comment) = ours {
-                return Ok(Some(comment.html_url));
-            }
+            }));
             match self.link(&reply, "prev")? {
                 Some(previous) if pages_left > 0 => {
                     reply = self.follow(place, grant, &attempt, previous).await?;
@@ -115,7 +182,8 @@ impl Client {
                 Some(_) | None => break,
             }
         }
-        Ok(None)
+        ours.sort_by_key(|comment| comment.id);
+        Ok(ours)
     }
 
     /// Reads all pages of a list, up to a thousand items.

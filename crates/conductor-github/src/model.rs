@@ -51,6 +51,9 @@ pub(crate) struct App {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Account {
     pub(crate) login: String,
+    /// `User`, `Bot`, `Organization`.
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,11 +81,13 @@ pub(crate) struct Issue {
     pub(crate) body: Option<String>,
     pub(crate) state: String,
     pub(crate) user: Option<Account>,
+    pub(crate) comments: Option<u64>,
     pub(crate) pull_request: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Comment {
+    pub(crate) id: u64,
     pub(crate) body: Option<String>,
     pub(crate) html_url: String,
     pub(crate) user: Option<Account>,
@@ -98,6 +103,8 @@ pub(crate) struct AppId {
 pub(crate) struct PullRequest {
     pub(crate) number: u64,
     pub(crate) html_url: String,
+    pub(crate) title: String,
+    pub(crate) user: Option<Account>,
     pub(crate) state: String,
     pub(crate) merged_at: Option<String>,
     pub(crate) merged_by: Option<Account>,
@@ -125,6 +132,8 @@ pub(crate) struct Review {
     pub(crate) user: Option<Account>,
     pub(crate) body: Option<String>,
     pub(crate) state: String,
+    /// Absent when the commit is gone.
+    pub(crate) commit_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -8,7 +8,9 @@ use conductor_domain::fault::Fault;
 use conductor_domain::forge::IssueProblem;
 use conductor_domain::id::{IssueNumber, PullRequestNumber};
 use conductor_domain::spec::RepoRef;
-use conductor_port::forge::{Forge, Issue, NewCheck, NewPullRequest, PullRequestReading, RepoDescription};
+use conductor_port::forge::{
+    Forge, Issue, NewCheck, NewPullRequest, PastPullRequest, PullRequestReading, RepoDescription,
+};
 use conductor_port::workspace::GitToken;
 
 use crate::client::Client;
@@ -32,11 +34,19 @@ impl Forge for Client {
         marker: &str,
         repeated: bool,
     ) -> Result<String, Fault> {
-        let (number, grant) = match target {
-            CommentTarget::Issue(number) => (number.0, Grant::WriteIssues),
-            CommentTarget::PullRequest(number) => (number.0, Grant::WritePullRequests),
-        };
+        let (number, grant) = conversation(target);
         self.post_comment(&Place::of(repo)?, grant, number, body, marker, repeated)
+            .await
+    }
+
+    async fn remove_repeats(
+        &self,
+        repo: &RepoRef,
+        target: CommentTarget,
+        marker: &str,
+    ) -> Result<u32, Fault> {
+        let (number, grant) = conversation(target);
+        self.remove_repeated_comments(&Place::of(repo)?, grant, number, marker)
             .await
     }
 
@@ -56,6 +66,10 @@ impl Forge for Client {
         self.read_pull_request(repo, number).await
     }
 
+    async fn past_pull_requests(&self, repo: &RepoRef, most: u8) -> Result<Vec<PastPullRequest>, Fault> {
+        self.list_past_pull_requests(repo, most).await
+    }
+
     async fn close_pull_request(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<(), Fault> {
         self.withdraw(repo, number).await
     }
@@ -70,5 +84,12 @@ impl Forge for Client {
 
     async fn git_token(&self, repo: &RepoRef) -> Result<Option<GitToken>, Fault> {
         self.push_token(&Place::of(repo)?).await.map(Some)
+    }
+}
+
+fn conversation(target: CommentTarget) -> (u64, Grant) {
+    match target {
+        CommentTarget::Issue(number) => (number.0, Grant::WriteIssues),
+        CommentTarget::PullRequest(number) => (number.0, Grant::WritePullRequests),
     }
 }

@@ -7,7 +7,7 @@ use conductor_domain::fault::Fault;
 use conductor_domain::forge::PullRequestState;
 use conductor_domain::id::{PullRequestNumber, RepoId};
 use conductor_domain::spec::RepoRef;
-use conductor_port::forge::{NewPullRequest, PullRequestReading, ReviewReading};
+use conductor_port::forge::{NewPullRequest, PastPullRequest, PullRequestReading, ReviewReading};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -114,6 +114,34 @@ impl Client {
         })
     }
 
+    /// Lists pull requests that are over, the newest first.
+    pub(crate) async fn list_past_pull_requests(
+        &self,
+        repo: &RepoRef,
+        most: u8,
+    ) -> Result<Vec<PastPullRequest>, Fault> {
+        let place = Place::of(repo)?;
+        let attempt = format!("list the past pull requests of {place}");
+        let most = most.clamp(1, 100).to_string();
+        let query = [
+            ("state", "closed"),
+            ("sort", "created"),
+            ("direction", "desc"),
+            ("per_page", most.as_str()),
+        ];
+        let call = self.call(&attempt, Method::GET, &place, &["pulls"], &query);
+        let listed: Vec<model::PullRequest> = self.read(&place, Grant::ReadPullRequests, call).await?;
+        let over = listed.into_iter().filter(|it| it.state == "closed");
+        Ok(over
+            .map(|it| PastPullRequest {
+                number: PullRequestNumber(it.number),
+                title: it.title,
+                by: it.user.map(|user| user.login),
+                is_merged: it.merged_at.is_some(),
+            })
+            .collect())
+    }
+
     /// Closes a pull request. If repeated: it is closed already.
     pub(crate) async fn withdraw(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<(), Fault> {
         let place = Place::of(repo)?;
@@ -145,6 +173,7 @@ impl Client {
                     id: review.id,
                     by: author.login.clone(),
                     text: self.review_text(place, number, &review).await?,
+                    commit: review.commit_id.map(|sha| commit_id(&attempt, sha)).transpose()?,
                 }));
             }
         }
@@ -223,12 +252,16 @@ mod tests {
     use crate::model;
 
     fn review(id: u64, login: &str, state: &str) -> model::Review {
-        let user = Some(model::Account { login: login.into() });
+        let user = Some(model::Account {
+            login: login.into(),
+            kind: None,
+        });
         model::Review {
             id,
             user,
             body: None,
             state: state.into(),
+            commit_id: None,
         }
     }
 

@@ -93,6 +93,11 @@ impl Calls {
         })
     }
 
+    /// Forgets a request whose frame was never sent.
+    pub fn withdraw(&mut self, id: RequestId) {
+        self.open.remove(&id);
+    }
+
     /// Lets a command print further bytes, or `None` when it is over.
     pub fn grant(&mut self, id: RequestId, bytes: u32) -> Option<Frame<Order>> {
         let Some(Expected::Command { credit, .. }) = self.open.get_mut(&id) else {

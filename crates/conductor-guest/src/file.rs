@@ -46,10 +46,49 @@ pub enum Error {
     },
 }
 
+/// Names the refusals that a test can leave out, once: as a type, and as the list that the matrix is checked against.
+macro_rules! switches {
+    ($( $(#[$doc:meta])+ $name:ident, )+) => {
+        /// A refusal that a test can leave out, to show that it is what it claims; a release build cannot.
+        #[doc(hidden)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Switch {
+            $( $(#[$doc])+ $name, )+
+        }
+
+        impl Switch {
+            /// All of them.
+            #[doc(hidden)]
+            pub const ALL: &[Self] = &[ $( Self::$name, )+ ];
+        }
+    };
+}
+
+switches! {
+    /// No `..` in a path, before the kernel is asked.
+    NoParents,
+    /// The kernel resolves beneath the root, whatever is moved or linked meanwhile.
+    Beneath,
+    /// No link that only looks like one, as in `/proc`.
+    NoMagicLinks,
+    /// The last name is no link.
+    NoFollow,
+    /// Nobody waits at a pipe.
+    NonBlocking,
+    /// Only regular files.
+    RegularFiles,
+    /// No file larger than the limit.
+    SizeLimit,
+    /// What exists is not created over.
+    NoReplace,
+}
+
 /// A directory and everything beneath it.
 #[derive(Debug)]
 pub struct Beneath {
     root: OwnedFd,
+    /// Refusals that a test left out.
+    without: Vec<Switch>,
     /// Held while a file is changed, so that of two replacements at once none is lost.
     changing: Mutex<()>,
     scratch: AtomicU64,
@@ -72,9 +111,32 @@ impl Beneath {
         })?;
         Ok(Self {
             root,
+            without: Vec::new(),
             changing: Mutex::new(()),
             scratch: AtomicU64::new(0),
         })
+    }
+
+    /// Leaves a refusal out, so that a test can show what it is for.
+    #[doc(hidden)]
+    #[cfg(debug_assertions)]
+    #[must_use]
+    pub fn without(mut self, switch: Switch) -> Self {
+        self.without.push(switch);
+        self
+    }
+
+    fn has(&self, switch: Switch) -> bool {
+        !self.without.contains(&switch)
+    }
+
+    /// Reads the path of a file.
+    fn place<'a>(&self, path: &'a Path) -> Result<Place<'a>, Refusal> {
+        if self.has(Switch::NoParents) {
+            Place::file(path)
+        } else {
+            Ok(Place::unchecked(path))
+        }
     }
 
     /// Opens a directory beneath the root, for a command that is to start there; empty is the root.
@@ -85,7 +147,7 @@ impl Beneath {
 
     /// Reads a file, or lines of it.
     pub fn view(&self, path: &Path, range: Range) -> Result<Vec<u8>, Error> {
-        let (bytes, _) = self.read(&Place::file(path)?)?;
+        let (bytes, _) = self.read(&self.place(path)?)?;
         Ok(match range {
             Range::Whole => bytes,
             Range::Lines { first, last } => lines(&bytes, first, last)?.to_vec(),
@@ -95,7 +157,7 @@ impl Beneath {
     /// Writes a new file and the directories that it needs.
     pub fn create(&self, path: &Path, content: &[u8]) -> Result<(), Error> {
         check_size(content.len())?;
-        let place = Place::file(path)?;
+        let place = self.place(path)?;
         let dir = self.make_directories(&place)?;
         self.put(
             &dir,
@@ -109,7 +171,7 @@ impl Beneath {
     /// Replaces the one occurrence of `old`; the file keeps its mode.
     pub fn replace(&self, path: &Path, old: &[u8], new: &[u8]) -> Result<(), Error> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = Place::file(path)?;
+        let place = self.place(path)?;
         let (bytes, mode) = self.read(&place)?;
         let at = place::only_match(&bytes, old)?;
         check_size(bytes.len() - old.len() + new.len())?;
@@ -119,8 +181,13 @@ impl Beneath {
     }
 
     fn read(&self, place: &Place<'_>) -> Result<(Vec<u8>, Mode), Error> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let mut flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        flags.set(OFlags::NOFOLLOW, self.has(Switch::NoFollow));
+        flags.set(OFlags::NONBLOCK, self.has(Switch::NonBlocking));
         let file = self.resolve(&place.parts().collect::<Vec<_>>().join(&b'/'), flags)?;
+        if !self.has(Switch::RegularFiles) || !self.has(Switch::SizeLimit) {
+            return read_unchecked(file, self.has(Switch::RegularFiles));
+        }
         read_file(file)
     }
 
@@ -167,8 +234,8 @@ impl Beneath {
                 .map_err(|io| error("writing a file", errno_of(&io)))?;
             rustix::fs::fchmod(&file, mode).map_err(|errno| error("setting a file's mode", errno))?;
             let flags = match existing {
-                Existing::Refused => RenameFlags::NOREPLACE,
-                Existing::Replaced => RenameFlags::empty(),
+                Existing::Refused if self.has(Switch::NoReplace) => RenameFlags::NOREPLACE,
+                Existing::Refused | Existing::Replaced => RenameFlags::empty(),
             };
             rustix::fs::renameat_with(dir, &scratch, dir, name, flags)
                 .map_err(|errno| error("putting a file in its place", errno))
@@ -182,12 +249,17 @@ impl Beneath {
 
     /// Opens beneath the root. The kernel answers EAGAIN when the path was moved while it looked.
     fn resolve(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Error> {
-        resolve_at(&self.root, path, flags, ResolveFlags::empty())
+        let mut resolve = RESOLVE;
+        resolve.set(ResolveFlags::BENEATH, self.has(Switch::Beneath));
+        resolve.set(ResolveFlags::NO_MAGICLINKS, self.has(Switch::NoMagicLinks));
+        resolve_at(&self.root, path, flags, resolve)
     }
 }
 
+/// How every path is resolved.
+const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
 fn resolve_at(dir: impl AsFd, path: &[u8], flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Error> {
-    let resolve = resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut tries = 0;
     loop {
         match rustix::fs::openat2(&dir, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
@@ -196,6 +268,18 @@ fn resolve_at(dir: impl AsFd, path: &[u8], flags: OFlags, resolve: ResolveFlags)
             Ok(opened) => return Ok(opened),
         }
     }
+}
+
+/// Reads an open file as it comes, for a test that left a refusal out.
+fn read_unchecked(file: OwnedFd, is_regular_only: bool) -> Result<(Vec<u8>, Mode), Error> {
+    let stat = rustix::fs::fstat(&file).map_err(|errno| error("looking at a file", errno))?;
+    if is_regular_only && FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Refusal::NotAFile.into());
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::Read::read_to_end(&mut File::from(file), &mut bytes);
+    read.map_err(|io| error("reading a file", errno_of(&io)))?;
+    Ok((bytes, Mode::from_raw_mode(stat.st_mode & 0o777)))
 }
 
 /// Reads an open file, if it is a regular one.

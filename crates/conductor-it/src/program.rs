@@ -3,7 +3,7 @@
 //! This module does not know what is asked of it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -18,6 +18,8 @@ pub struct Program {
     binary: PathBuf,
     data_dir: PathBuf,
     serve: Vec<String>,
+    /// Hosts outside that a story plays, as the program under test reads them.
+    stage: String,
     server: Option<Child>,
 }
 
@@ -47,10 +49,10 @@ impl Said {
         Ok(self)
     }
 
-    /// Insists that the command was refused with this code of the catalogue.
+    /// Insists that the command did not succeed, with this code of the catalogue and a hint what to do.
     pub fn refused(self, code: &str) -> Result<Self> {
         ensure!(
-            self.code != 0 && self.stderr.contains(code),
+            self.code > 0 && self.stderr.contains(code) && self.stderr.contains("hint: "),
             "not {code}: exit {}: {}{}",
             self.code,
             self.stdout,
@@ -67,8 +69,37 @@ impl Program {
             binary: binary.into(),
             data_dir: data_dir.into(),
             serve,
+            stage: String::new(),
             server: None,
         }
+    }
+
+    /// Starts the server with this flag, too, from now on; one that is there already gets another value.
+    pub fn also(&mut self, flag: &str, value: &str) {
+        match self.serve.iter().position(|argument| argument == flag) {
+            Some(place) => value.clone_into(&mut self.serve[place + 1]),
+            None => self.serve.extend([flag.to_owned(), value.to_owned()]),
+        }
+    }
+
+    /// Plays a host outside by a server on loopback, from the next start on.
+    pub fn plays(&mut self, host: &str, port: u16) {
+        let comma = if self.stage.is_empty() { "" } else { "," };
+        self.stage = format!("{}{comma}{host}={port}", self.stage);
+    }
+
+    /// The same program with a data directory of its own, at a port of its own.
+    pub fn beside(&self, data_dir: PathBuf, port: u16) -> Self {
+        let mut beside = Self::new(self.binary.clone(), data_dir, self.serve.clone());
+        beside.also("--listen", &format!("127.0.0.1:{port}"));
+        beside
+    }
+
+    /// Freezes the server, or lets it go on.
+    pub fn signal(&self, signal: nix::sys::signal::Signal) -> Result<()> {
+        let pid = self.pid().context("no server was started")?;
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).context("a process id")?);
+        nix::sys::signal::kill(pid, signal).with_context(|| format!("sending {signal} to the server"))
     }
 
     /// Where it keeps everything.
@@ -122,10 +153,41 @@ impl Program {
 
     /// Tells whether the server process is gone.
     pub fn has_ended(&mut self) -> Result<bool> {
-        match &mut self.server {
-            None => Ok(true),
-            Some(child) => Ok(child.try_wait().context("looking at the server")?.is_some()),
-        }
+        Ok(self.server.is_none() || self.how_it_ended()?.is_some())
+    }
+
+    /// How the server process ended; nothing while it runs, and nothing when none was started.
+    pub fn how_it_ended(&mut self) -> Result<Option<ExitStatus>> {
+        let Some(child) = &mut self.server else {
+            return Ok(None);
+        };
+        child.try_wait().context("looking at the server")
+    }
+
+    /// Starts a server that must end by itself, and tells what it said.
+    pub fn start_in_vain(&mut self) -> Result<Said> {
+        let before = self.log().len();
+        self.spawn(None)?;
+        let begun = Instant::now();
+        let ended = loop {
+            if let Some(ended) = self.how_it_ended()? {
+                break ended;
+            }
+            ensure!(begun.elapsed() < HOPELESS, "the server runs although it must not");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        Ok(Said {
+            code: ended.code().unwrap_or(-1),
+            data: Value::Null,
+            stdout: String::new(),
+            stderr: self.log().split_off(before),
+        })
+    }
+
+    /// Everything that its servers have logged.
+    pub fn log(&self) -> String {
+        let bytes = std::fs::read(self.data_dir.with_extension("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Kills the server as a power cut would.
@@ -175,6 +237,7 @@ impl Program {
         let mut command = Command::new(&self.binary);
         command
             .env("CONDUCTOR_DATA_DIR", &self.data_dir)
+            .env("CONDUCTOR_STAGE", &self.stage)
             .env_remove("CONDUCTOR_CRASH_AT");
         command
     }

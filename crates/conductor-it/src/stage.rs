@@ -30,6 +30,29 @@ pub struct Play {
     pub settings: String,
     /// How many runs may work at once.
     pub slots: u32,
+    /// Where commands run.
+    pub executor: Executor,
+    /// The database on a server that keeps the records; a file in the data directory where absent.
+    pub database_url: Option<String>,
+}
+
+/// Where the commands of a story run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executor {
+    /// In the local sandbox, as for everybody.
+    Local,
+    /// Without one: for stories that start hundreds of servers or measure the engine alone, and say nothing of sandboxes.
+    UnsafePlain,
+}
+
+impl Executor {
+    fn flags(self) -> Vec<String> {
+        let flags: &[&str] = match self {
+            Self::Local => &["--executor", "local"],
+            Self::UnsafePlain => &["--executor", "unsafe-plain", "--i-know-this-is-unsafe-demo"],
+        };
+        flags.iter().map(|&flag| flag.to_owned()).collect()
+    }
 }
 
 impl Play {
@@ -41,6 +64,8 @@ impl Play {
             test: "sh test.sh".to_owned(),
             settings: String::new(),
             slots: 2,
+            executor: Executor::Local,
+            database_url: None,
         }
     }
 }
@@ -99,9 +124,12 @@ impl Stage {
         };
         let data_dir = dir.path().join("data");
         std::fs::create_dir(&data_dir).context("making the data directory")?;
-        std::fs::write(data_dir.join("conductor.toml"), &play.settings).context("writing the settings")?;
+        let database = play.database_url.as_ref();
+        let database = database.map_or_else(String::new, |url| format!("database-url = \"{url}\"\n"));
+        let settings = format!("{database}{}\n{}", play.settings, sandbox_settings());
+        std::fs::write(data_dir.join("conductor.toml"), settings).context("writing the settings")?;
         let port = free_port()?;
-        let serve = vec![
+        let mut serve = vec![
             "--listen".to_owned(),
             format!("127.0.0.1:{port}"),
             "--forge-url".to_owned(),
@@ -112,14 +140,12 @@ impl Stage {
             write("app.pem", forge.app_key_pem())?,
             "--webhook-secret-file".to_owned(),
             write("webhook.secret", SECRET)?,
-            "--executor".to_owned(),
-            "unsafe-plain".to_owned(),
-            "--i-know-this-is-unsafe-demo".to_owned(),
             "--agents".to_owned(),
             "scripted".to_owned(),
             "--scenario".to_owned(),
             write("scenario.toml", &play.scenario)?,
         ];
+        serve.extend(play.executor.flags());
         let url = format!("http://127.0.0.1:{port}/webhooks/github");
         forge
             .set_webhook(Some(Webhook {
@@ -133,6 +159,30 @@ impl Stage {
             program: Program::new(binary, data_dir, serve),
             dir,
         })
+    }
+
+    /// Another server beside the first, with the same settings and a data directory of its own; not started.
+    pub fn beside(&self, name: &str) -> Result<Program> {
+        let data_dir = self.dir.path().join(name);
+        std::fs::create_dir(&data_dir).context("making a data directory")?;
+        std::fs::copy(
+            self.program.data_dir().join("conductor.toml"),
+            data_dir.join("conductor.toml"),
+        )
+        .context("copying the settings")?;
+        Ok(self.program.beside(data_dir, free_port()?))
+    }
+
+    /// Starts the server anew with another scenario; runs that are under way keep theirs.
+    pub fn play_from_now_on(&mut self, scenario: &str) -> Result<()> {
+        self.program.stop()?;
+        std::fs::write(self.dir.path().join("scenario.toml"), scenario).context("writing the scenario")?;
+        self.program.start(None)
+    }
+
+    /// A directory that servers can share.
+    pub fn shared_dir(&self) -> String {
+        self.dir.path().join("storage").display().to_string()
     }
 
     /// Makes the project and registers the repository.
@@ -195,7 +245,7 @@ impl Stage {
 
     /// The last lines of the server's log, for a story that went wrong.
     pub fn log(&self) -> String {
-        let text = std::fs::read_to_string(self.program.data_dir().with_extension("log")).unwrap_or_default();
+        let text = self.program.log();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(60)..].join("\n")
     }
@@ -275,8 +325,17 @@ impl Stage {
         Ok(seen)
     }
 
-    /// Insists that the whole log verifies and that a run's decisions are recomputed without a difference.
+    /// The repository's address with which the person's own git may fetch and push.
+    pub fn url_of_person(&self, repo: &str) -> Result<String> {
+        let token = self.forge.personal_token("dana").context("minting a token")?;
+        let with_token = format!("http://dana:{token}@");
+        Ok(self.forge.clone_url(repo).replacen("http://", &with_token, 1))
+    }
+
+    /// Insists that the whole log verifies, that a run's decisions are recomputed without a difference, and that
+    /// nothing panicked on the way.
     pub fn verify(&self, run: &str) -> Result<()> {
+        ensure!(!self.program.log().contains("panicked"), "{}", self.log());
         self.program
             .say(&["audit", "verify"])?
             .done()
@@ -290,6 +349,22 @@ impl Stage {
 
     /// Insists that at the forge stands exactly what one run leaves: one pull request, and no comment twice.
     pub fn verify_forge(&self, run: &str, issue: u64) -> Result<()> {
+        self.verify_writes(run, issue)?;
+        let comments = self.forge.comments(REPO, issue).context("reading comments")?;
+        let mut headlines: Vec<&str> = comments
+            .iter()
+            .filter_map(|comment| comment.body.lines().next())
+            .collect();
+        let all = headlines.len();
+        headlines.sort_unstable();
+        headlines.dedup();
+        ensure!(headlines.len() == all, "something was said twice: {headlines:#?}");
+        Ok(())
+    }
+
+    /// The same for a run whose people did something more than once, which is then told more than once: no write stands
+    /// twice.
+    pub fn verify_writes(&self, run: &str, issue: u64) -> Result<()> {
         let branch = format!("conductor/run-{run}");
         let pulls = self.forge.pulls(REPO).context("reading pull requests")?;
         let ours: Vec<_> = pulls.iter().filter(|pull| pull.head_branch == branch).collect();
@@ -313,14 +388,6 @@ impl Stage {
             "a comment stands twice: {all} comments, {} markers",
             markers.len()
         );
-        let mut headlines: Vec<&str> = comments
-            .iter()
-            .filter_map(|comment| comment.body.lines().next())
-            .collect();
-        let all = headlines.len();
-        headlines.sort_unstable();
-        headlines.dedup();
-        ensure!(headlines.len() == all, "something was said twice: {headlines:#?}");
         Ok(())
     }
 }
@@ -328,4 +395,13 @@ impl Stage {
 fn free_port() -> Result<u16> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").context("finding a free port")?;
     Ok(listener.local_addr().context("the port")?.port())
+}
+
+/// Only root can make cgroups everywhere; anybody else says which limits are missing, as an operator would.
+fn sandbox_settings() -> &'static str {
+    if nix::unistd::geteuid().is_root() {
+        ""
+    } else {
+        "[sandbox]\nmay-miss = [\"memory\", \"processes\", \"cpu\"]\n"
+    }
 }

@@ -4,11 +4,14 @@
 //! This port does not know how tools are served.
 
 use async_trait::async_trait;
+use conductor_domain::artifact::Artifact;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::invocation::Invocation;
 use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft};
 use conductor_domain::time::Timestamp;
+
+use crate::executor::Pattern;
 
 /// What an agent is given.
 #[derive(Debug, Clone)]
@@ -19,10 +22,19 @@ pub struct Task {
     pub run: RunId,
     /// What it is asked.
     pub invocation: Invocation,
-    /// The context's bytes, in the order of the invocation.
-    pub context: Vec<Vec<u8>>,
+    /// What it is given to read: what the invocation names, then what it asks to be made, in that order (OWN-2).
+    pub context: Vec<Material>,
     /// The scenario's bytes, for a scripted agent.
     pub scenario: Option<Vec<u8>>,
+}
+
+/// Something that an agent is given to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Material {
+    /// What the bytes are; their own digest, and whether something was left out of them.
+    pub artifact: Artifact,
+    /// The bytes, without secrets.
+    pub bytes: Vec<u8>,
 }
 
 /// A call of a tool.
@@ -54,6 +66,27 @@ pub enum ToolRequest {
         /// For `bash -c`.
         command: String,
     },
+    /// Lists what is beneath a directory.
+    ListFiles {
+        /// The directory; empty is the worktree.
+        path: String,
+    },
+    /// Finds lines in the files beneath a directory.
+    SearchFiles {
+        /// The directory; empty is the worktree.
+        path: String,
+        /// What is looked for.
+        pattern: Pattern,
+    },
+    /// Tells what differs from the last commit, file by file.
+    GitStatus,
+    /// Tells what differs from the last commit, line by line.
+    GitDiff,
+    /// Commits everything in the worktree's own throw-away repository.
+    GitCommit {
+        /// What was done.
+        message: String,
+    },
     /// Comments at the forge.
     Comment {
         /// The words.
@@ -70,6 +103,28 @@ pub enum ToolRequest {
         /// The question.
         question: String,
     },
+}
+
+impl ToolRequest {
+    /// Returns the tool's name, as agents, the log and policies know it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::View { .. } => "view",
+            Self::CreateFile { .. } => "create_file",
+            Self::StrReplace { .. } => "str_replace",
+            Self::Bash { .. } => "bash",
+            Self::ListFiles { .. } => "list_files",
+            Self::SearchFiles { .. } => "search_files",
+            Self::GitStatus => "git_status",
+            Self::GitDiff => "git_diff",
+            Self::GitCommit { .. } => "git_commit",
+            Self::Comment { .. } => "comment",
+            Self::SubmitPlan(_) => "submit_plan",
+            Self::SubmitReview(_) => "submit_review",
+            Self::SubmitTestReport(_) => "submit_test_report",
+            Self::AskHuman { .. } => "ask_human",
+        }
+    }
 }
 
 /// What a tool answers.
@@ -126,8 +181,12 @@ pub enum AgentEnd {
 /// Runs agents. Calls may be made at once.
 #[async_trait]
 pub trait Agent: Send + Sync + std::fmt::Debug {
-    /// Runs one agent to its end; ends its processes when this future is dropped.
-    async fn invoke(&self, task: Task, tools: &dyn Tools) -> Result<AgentEnd, Fault>;
+    /// Puts what an agent is told into words: its job, its rules, its context, foreign text marked as data. Says the
+    /// same of the same task.
+    fn prompt(&self, task: &Task) -> Result<String, Fault>;
+
+    /// Runs one agent to its end, told exactly this; ends its processes when this future is dropped.
+    async fn invoke(&self, task: Task, prompt: String, tools: &dyn Tools) -> Result<AgentEnd, Fault>;
 
     /// The digest of what runs: guest plus agent binary, or scenario (INV-1a).
     fn image_digest(&self, task: &Task) -> String;

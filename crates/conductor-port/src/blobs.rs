@@ -13,6 +13,15 @@ use serde::{Deserialize, Serialize};
 /// The most bytes kept of one artifact; the rest is cut and marked.
 pub const MAX_BLOB: usize = 4 * 1024 * 1024;
 
+/// Bytes as they lie there, under the address that they are kept by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptBytes {
+    /// The address; of damaged bytes it is another one than theirs.
+    pub address: String,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
 /// Keeps bytes by content address. If repeated: nothing changes.
 #[async_trait]
 pub trait Blobs: Send + Sync + std::fmt::Debug {
@@ -21,6 +30,10 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
 
     /// Reads bytes back and checks them against their address.
     async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault>;
+
+    /// Lists what is kept under addresses after `after`, in their order, at most `limit`; nothing is checked, so that
+    /// an audit can name what is damaged.
+    async fn list(&self, after: &str, limit: u32) -> Result<Vec<KeptBytes>, Fault>;
 }
 
 /// One call of a tool, as it is kept (TOOL-4). `hash` covers every other field and the hash before it.

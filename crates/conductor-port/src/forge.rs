@@ -37,6 +37,17 @@ pub struct Issue {
     pub open: bool,
     /// Who wrote it.
     pub author: String,
+    /// What people said below it, oldest first; without what bots said, Conductor among them.
+    pub comments: Vec<IssueComment>,
+}
+
+/// What a person said below an issue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssueComment {
+    /// Who.
+    pub by: String,
+    /// What.
+    pub text: String,
 }
 
 /// A pull request as it stands, with what people and checks say about it.
@@ -65,6 +76,21 @@ pub struct ReviewReading {
     pub by: String,
     /// What it says, its line comments included.
     pub text: String,
+    /// The commit that was reviewed, where the forge still knows it (S-53).
+    pub commit: Option<CommitId>,
+}
+
+/// A pull request that is over, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastPullRequest {
+    /// Its number.
+    pub number: PullRequestNumber,
+    /// Its title.
+    pub title: String,
+    /// Who opened it, where the forge still knows.
+    pub by: Option<String>,
+    /// Whether it was merged.
+    pub is_merged: bool,
 }
 
 /// A pull request to be opened.
@@ -112,6 +138,11 @@ pub trait Forge: Send + Sync + std::fmt::Debug {
         repeated: bool,
     ) -> Result<String, Fault>;
 
+    /// Removes what we posted more than once: of our comments with this marker all but the oldest. Returns how many. If
+    /// repeated: none is left to be removed.
+    async fn remove_repeats(&self, repo: &RepoRef, target: CommentTarget, marker: &str)
+    -> Result<u32, Fault>;
+
     /// Opens a pull request and returns number and page. If repeated: the one of the same branch is found.
     async fn open_pull_request(
         &self,
@@ -125,6 +156,9 @@ pub trait Forge: Send + Sync + std::fmt::Debug {
         repo: &RepoRef,
         number: PullRequestNumber,
     ) -> Result<PullRequestReading, Fault>;
+
+    /// Lists pull requests that were merged or closed, the newest first, at most `most`.
+    async fn past_pull_requests(&self, repo: &RepoRef, most: u8) -> Result<Vec<PastPullRequest>, Fault>;
 
     /// Closes a pull request. If repeated: it is closed already.
     async fn close_pull_request(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<(), Fault>;

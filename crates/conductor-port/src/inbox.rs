@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use conductor_domain::fault::Fault;
-use conductor_domain::id::RunId;
+use conductor_domain::id::{IssueNumber, RunId};
 use conductor_domain::input::Input;
 use conductor_domain::instance::{InstanceInput, InstanceRefusal};
 use conductor_domain::refusal::Refusal;
@@ -18,6 +18,14 @@ pub enum SubmitError {
     /// The instance said no.
     #[error(transparent)]
     InstanceRefused(#[from] InstanceRefusal),
+    /// One issue, one run (RUN-5), and another start was faster.
+    #[error("issue {number} is being worked on by run {run}")]
+    IssueHasRun {
+        /// Which.
+        number: IssueNumber,
+        /// By which run.
+        run: RunId,
+    },
     /// The world did not do it.
     #[error(transparent)]
     Fault(#[from] Fault),

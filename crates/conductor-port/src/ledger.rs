@@ -98,6 +98,25 @@ pub struct Batch {
     pub writes: Vec<ForgeWrite>,
     /// Gives the run's repository slot back.
     pub frees_slot: bool,
+    /// What becomes of the run's claim on its issue.
+    pub issue: IssueClaim,
+}
+
+/// What a batch does to the run's claim on its issue: one issue has one open run (RUN-5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IssueClaim {
+    /// Nothing.
+    #[default]
+    Unchanged,
+    /// The run claims it; while another run has it, the batch is refused with [`AppendError::IssueTaken`].
+    Taken {
+        /// The repository.
+        repo: RepoId,
+        /// The issue's number.
+        number: u64,
+    },
+    /// The run gives it back. If repeated: nothing changes.
+    GivenBack,
 }
 
 /// An effect to be performed.
@@ -155,17 +174,43 @@ pub struct Settlement {
 /// What readers see of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Projection {
-    /// The instance's state as JSON.
+    /// The instance's state as JSON, and which records told it: what is cut off the stream's end is missed (SEC-8).
     Instance {
         /// The state.
         state: String,
+        /// The last sequence number.
+        seq: u64,
+        /// The last hash.
+        head: String,
     },
     /// A run.
     Run(Box<RunRow>),
 }
 
+/// Everything that readers see and that the records tell; it replaces what is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Projections {
+    /// The streams as readers see them.
+    pub rows: Vec<Projection>,
+    /// The writes at the forge, in the order in which batches brought them.
+    pub writes: Vec<WritesAfter>,
+}
+
+/// The writes at the forge that one batch brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WritesAfter {
+    /// The sequence number that the batch expected.
+    pub seq: u64,
+    /// Its writes.
+    pub writes: Vec<ForgeWrite>,
+}
+
 /// A run as readers see it; dropped and rebuilt at will.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "columns that readers filter by, each on its own"
+)]
 pub struct RunRow {
     /// The run.
     pub run: RunId,
@@ -187,6 +232,8 @@ pub struct RunRow {
     pub needs_human: bool,
     /// Whether it has ended.
     pub terminal: bool,
+    /// Whether everything that it held was given back.
+    pub cleaned_up: bool,
     /// The queue position.
     pub priority: u8,
     /// The pull request's number.
@@ -203,6 +250,33 @@ pub struct RunRow {
     pub created_at: Timestamp,
     /// When it changed last.
     pub updated_at: Timestamp,
+}
+
+impl RunRow {
+    /// Stands for a row of which only the name can be read; its state is none.
+    pub fn unreadable(run: RunId) -> Self {
+        Self {
+            run,
+            project: String::new(),
+            repo: RepoId(0),
+            repo_name: String::new(),
+            issue: 0,
+            title: String::new(),
+            phase: String::new(),
+            held: false,
+            needs_human: false,
+            terminal: false,
+            cleaned_up: false,
+            priority: 0,
+            pull_request: None,
+            deadline: None,
+            state: String::new(),
+            seq: 0,
+            head: String::new(),
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        }
+    }
 }
 
 /// A write at the forge, as the audit shows it (GH-6). A later one with the same effect replaces the earlier.
@@ -245,9 +319,26 @@ pub enum AppendError {
     /// The lease was lost; the report comes from a process that no longer owns the effect.
     #[error("the lease of the effect is lost")]
     LeaseLost,
+    /// Another run works on the issue; RUN-5 allows one.
+    #[error("the issue is being worked on by run {run}")]
+    IssueTaken {
+        /// Which.
+        run: RunId,
+    },
     /// The database did not do it.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+/// Which effects to look at for dispatching.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidates {
+    /// The current time.
+    pub now: Timestamp,
+    /// Only those listed after this one, done or not.
+    pub after: Option<EffectId>,
+    /// At most so many.
+    pub limit: u32,
 }
 
 /// An effect as it is kept.
@@ -325,9 +416,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     async fn read(&self, stream: &StreamId, after: u64, limit: u32) -> Result<Vec<Record>, Fault>;
 
     /// Lists effects that could be dispatched at `now`: pending, due, not stopped and their run not held (holds
-    /// concern work effects only), or leased with a lease that ended before `now`; by priority, then age; at most
-    /// `limit`.
-    async fn dispatchable(&self, now: Timestamp, limit: u32) -> Result<Vec<EffectRow>, Fault>;
+    /// concern work effects only), or leased with a lease that ended before `now`; by priority, then age. So many as
+    /// the limit says unless there are no more; rows that cannot be read are left out and do not count.
+    async fn dispatchable(&self, candidates: &Candidates) -> Result<Vec<EffectRow>, Fault>;
 
     /// Leases one effect, with its slot, in one transaction.
     async fn lease(&self, wish: LeaseWish) -> Result<Leased, Fault>;
@@ -335,13 +426,13 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Extends a lease. If repeated: extends it again.
     async fn renew(&self, settlement: &Settlement, until: Timestamp) -> Result<Renewal, Fault>;
 
-    /// Ends every lease. Called at its start by a process that owns the ledger alone, so that nobody waits for leases
-    /// of the dead. If repeated: nothing is held.
-    async fn end_leases(&self) -> Result<u32, Fault>;
+    /// Ends every lease of a worker. Called at its start by a process that has this name alone: leases under it are of
+    /// the dead, and nobody has to wait for them. If repeated: nothing is held.
+    async fn end_leases(&self, worker: &str) -> Result<u32, Fault>;
 
     /// Lists runs whose deadline is at or before `now`, at most `limit`.
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<RunId>, Fault>;
 
-    /// Replaces the projections of all streams; used by `projections rebuild` only, while nothing else runs.
-    async fn replace_projections(&self, rows: Vec<Projection>) -> Result<(), Fault>;
+    /// Replaces all projections; used by `projections rebuild` only, while nothing else runs.
+    async fn replace_projections(&self, all: Projections) -> Result<(), Fault>;
 }

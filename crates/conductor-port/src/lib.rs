@@ -9,9 +9,13 @@ pub mod blobs;
 pub mod views;
 pub mod workspace;
 pub mod executor;
+pub mod egress;
 pub mod agent;
 pub mod forge;
+pub mod target;
+pub mod upstream;
 pub mod lease;
+pub mod duty;
 pub mod inbox;
 
 pub use conductor_domain::fault::{Fault, FaultKind};

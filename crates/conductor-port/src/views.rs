@@ -22,6 +22,8 @@ pub struct RunFilter {
     pub needs_human: bool,
     /// Only those that have not ended.
     pub open: bool,
+    /// Only those that still hold something: the open ones, and those that were not cleaned up after.
+    pub unfinished: bool,
     /// Only with this pull request.
     pub pull_request: Option<u64>,
     /// Only for this issue.
@@ -49,10 +51,11 @@ pub trait Views: Send + Sync + std::fmt::Debug {
     /// Reads one run.
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Fault>;
 
-    /// Lists runs.
+    /// Lists runs, `limit` of them unless there are no more; rows that cannot be read are left out and do not count.
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault>;
 
-    /// Reads the instance, and the end of its stream.
+    /// Reads the instance, and the end of its stream as it was when the instance was last told; the records themselves
+    /// may be fewer where some were lost.
     async fn instance(&self) -> Result<(Instance, StreamHead), Fault>;
 
     /// Lists all effects of a run, in the order they were asked for, done ones included.

@@ -89,6 +89,15 @@ pub struct Diff {
     pub rendered: String,
 }
 
+/// A file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// The path; bytes that are not UTF-8 are shown escaped.
+    pub path: String,
+    /// Its length; `None` for a link to another repository.
+    pub bytes: Option<u64>,
+}
+
 /// What came of a rebase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebased {
@@ -144,6 +153,9 @@ pub trait Workspace: Send + Sync + std::fmt::Debug {
 
     /// Compares two commits of the run by their objects (S-10).
     async fn diff(&self, run: &RunId, from: &CommitId, to: &CommitId) -> Result<Diff, Fault>;
+
+    /// Lists the files of a commit of the run, in git's order.
+    async fn files(&self, run: &RunId, commit: &CommitId) -> Result<Vec<File>, Fault>;
 
     /// Fetches the base branch and moves the run's commits onto its head (S-13).
     /// If repeated: finds the run's branch moved already.

@@ -12,21 +12,30 @@ mod error;
 mod migrate;
 mod open;
 mod server;
+mod examine;
+mod scratch;
+mod version;
 mod claim;
+mod listen;
 mod writer;
 mod append;
 mod dispatch;
 mod ledger;
 mod views;
 mod blobs;
+mod duties;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 
 pub use claim::Claim;
 pub use error::{OpenError, Place};
+pub use examine::{Examined, Reading};
+pub use listen::{Ear, Heard};
 pub use open::Settings;
+pub use scratch::Scratch;
 
 use conn::{Arg, Db, Row};
 use fault::fault;
@@ -38,6 +47,22 @@ pub struct Database {
     db: Arc<Db>,
     writer: Writer,
     place: Place,
+    /// The version of the rules by which this process decides.
+    rules: u32,
+    /// Under which name this process tells others of its commits.
+    voice: Arc<OnceLock<String>>,
+}
+
+/// A statement that lists one page.
+#[derive(Debug, Clone, Copy)]
+struct Page<'a> {
+    sql: &'static str,
+    args: &'a [Arg<'a>],
+    /// Which argument names the row that the page comes after.
+    after_at: usize,
+    /// Which argument says how many rows it has at most.
+    limit_at: usize,
+    limit: u32,
 }
 
 impl Database {
@@ -45,6 +70,61 @@ impl Database {
     pub async fn close(&self) {
         self.writer.close().await;
         self.db.close().await;
+    }
+
+    /// Runs one reading statement, and leaves out rows that cannot be read: one that is damaged must not hide the
+    /// others, and an audit names what is missing.
+    async fn look_past_damage<T>(
+        &self,
+        attempted: &str,
+        sql: &'static str,
+        args: &[Arg<'_>],
+        read: fn(&Row) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, Fault> {
+        let rows = self.fetch(attempted, sql, args).await?;
+        Ok(rows.iter().filter_map(|row| read(row).ok()).collect())
+    }
+
+    /// Runs a statement that lists a page, likewise; what is left out is made up from what follows, so that a page that
+    /// is not full is the last one, however many damaged rows come before it.
+    async fn page_past_damage<T>(
+        &self,
+        attempted: &str,
+        page: Page<'_>,
+        read: fn(&Row) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, Fault> {
+        let (mut found, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let left = page
+                .limit
+                .saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+            let mut args = page.args.to_vec();
+            args[page.limit_at] = Arg::Int(i64::from(left));
+            if let Some(after) = &after {
+                args[page.after_at] = Arg::OptText(Some(after));
+            }
+            let rows = self.fetch(attempted, page.sql, &args).await?;
+            found.extend(rows.iter().filter_map(|row| read(row).ok()));
+            // The key comes first in every list.
+            let last = rows.last().and_then(|row| row.text(0).ok());
+            let is_last = rows.len() < left as usize || found.len() >= page.limit as usize;
+            let (false, Some(last)) = (is_last, last) else {
+                return Ok(found);
+            };
+            after = Some(last);
+        }
+    }
+
+    /// Tells what time it is at the server; nothing for a file, whose only process has its own clock.
+    pub async fn server_time(&self) -> Result<Option<Timestamp>, Fault> {
+        if matches!(*self.db, Db::Sqlite { .. }) {
+            return Ok(None);
+        }
+        let read = |row: &Row| row.int(0).map(Timestamp);
+        let times = self
+            .look("read the server's clock", sql::SERVER_TIME, &[], read)
+            .await?;
+        Ok(times.into_iter().next())
     }
 
     /// Runs one reading statement. The answer is one point in time, at or after every commit before the call.
@@ -55,15 +135,14 @@ impl Database {
         args: &[Arg<'_>],
         read: fn(&Row) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, Fault> {
+        let rows = self.fetch(attempted, sql, args).await?;
+        let read: Result<_, _> = rows.iter().map(read).collect();
+        read.map_err(|error| fault(attempted, &error))
+    }
+
+    async fn fetch(&self, attempted: &str, sql: &'static str, args: &[Arg<'_>]) -> Result<Vec<Row>, Fault> {
         let failed = |error: sqlx::Error| fault(attempted, &error);
-        let rows = self
-            .db
-            .reader()
-            .await
-            .map_err(failed)?
-            .fetch(sql, args)
-            .await
-            .map_err(failed)?;
-        rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)
+        let mut conn = self.db.reader().await.map_err(failed)?;
+        conn.fetch(sql, args).await.map_err(failed)
     }
 }

@@ -9,5 +9,5 @@ mod status;
 mod memory;
 mod database;
 
-pub use database::{Claim, Database, OpenError, Place, Settings};
+pub use database::{Claim, Database, Ear, Examined, Heard, OpenError, Place, Reading, Scratch, Settings};
 pub use memory::Memory;

@@ -16,7 +16,8 @@ use conductor_domain::digest::Digest;
 use conductor_domain::id::{EffectId, RepoId, RunId};
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
-use conductor_port::blobs::{Blobs, ToolCall, ToolLog};
+use conductor_port::blobs::{Blobs, KeptBytes, ToolCall, ToolLog};
+use conductor_port::duty::{Duties, Duty, DutyWish, Holder};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
 use conductor_port::ledger::{EffectRow, ForgeWrite, NewEffect, Record, RunRow, StreamId};
 
@@ -36,13 +37,18 @@ struct State {
     seen: BTreeSet<String>,
     effects: BTreeMap<EffectId, Kept>,
     slots: BTreeMap<RunId, RepoId>,
+    open_issues: BTreeMap<(RepoId, u64), RunId>,
     runs: BTreeMap<RunId, RunRow>,
-    instance: Option<String>,
+    instance: Option<InstanceRow>,
     writes: BTreeMap<EffectId, (Place, ForgeWrite)>,
     blobs: BTreeMap<Digest, Vec<u8>>,
     calls: BTreeMap<(EffectId, u64), ToolCall>,
     resources: BTreeMap<(ResourceKind, String), ResourceLease>,
+    duties: BTreeMap<Duty, (String, Timestamp)>,
 }
+
+/// State, last sequence number and last hash of the instance.
+type InstanceRow = (String, u64, String);
 
 /// Where in its stream something was asked for: sequence number of the batch, ordinal within it.
 type Place = (u64, usize);
@@ -56,6 +62,7 @@ struct Kept {
     /// How often it was leased; also the fencing token, which only grows, and by one with each lease.
     attempts: u32,
     stop: bool,
+    worker: String,
     lease_until: Option<Timestamp>,
 }
 
@@ -100,6 +107,16 @@ impl Blobs for Memory {
 
     async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault> {
         Ok(self.state().blobs.get(digest).cloned())
+    }
+
+    async fn list(&self, after: &str, limit: u32) -> Result<Vec<KeptBytes>, Fault> {
+        let state = self.state();
+        let later = state.blobs.iter().filter(|(digest, _)| digest.as_str() > after);
+        let kept = later.map(|(digest, bytes)| KeptBytes {
+            address: digest.to_string(),
+            bytes: bytes.clone(),
+        });
+        Ok(kept.take(limit as usize).collect())
     }
 }
 
@@ -160,5 +177,32 @@ impl Leases for Memory {
         let mut held: Vec<ResourceLease> = wanted.cloned().collect();
         held.sort_by(|a, b| (&a.run, a.kind.as_str(), &a.name).cmp(&(&b.run, b.kind.as_str(), &b.name)));
         Ok(held)
+    }
+}
+
+#[async_trait]
+impl Duties for Memory {
+    async fn hold(&self, wish: &DutyWish) -> Result<Holder, Fault> {
+        let mut state = self.state();
+        if let Some((worker, until)) = state.duties.get(&wish.duty)
+            && *worker != wish.worker
+            && *until >= wish.now
+        {
+            return Ok(Holder::Another);
+        }
+        state.duties.insert(wish.duty, (wish.worker.clone(), wish.until));
+        Ok(Holder::Us)
+    }
+
+    async fn lay_down(&self, duty: Duty, worker: &str) -> Result<(), Fault> {
+        let mut state = self.state();
+        if state
+            .duties
+            .get(&duty)
+            .is_some_and(|(holder, _)| holder == worker)
+        {
+            state.duties.remove(&duty);
+        }
+        Ok(())
     }
 }

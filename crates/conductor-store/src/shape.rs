@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
-use conductor_port::ledger::{Batch, EffectChange, Projection, StreamId};
+use conductor_port::ledger::{Batch, EffectChange, IssueClaim, Projection, StreamId};
 
 /// Checks a batch by itself.
 pub(crate) fn check(batch: &Batch) -> Result<(), Fault> {
@@ -45,9 +45,11 @@ pub(crate) fn check(batch: &Batch) -> Result<(), Fault> {
     }
     let moves_queue = |change: &EffectChange| matches!(change, EffectChange::Reprioritize { .. });
     if batch.stream == StreamId::Instance
-        && (batch.frees_slot || batch.effect_changes.iter().any(moves_queue))
+        && (batch.frees_slot
+            || batch.issue != IssueClaim::Unchanged
+            || batch.effect_changes.iter().any(moves_queue))
     {
-        return refuse("only a run has a slot and a place in the queue".to_owned());
+        return refuse("only a run has a slot, an issue and a place in the queue".to_owned());
     }
     Ok(())
 }

@@ -34,7 +34,17 @@ impl std::fmt::Debug for FakeAgent {
 
 #[async_trait]
 impl Agent for FakeAgent {
-    async fn invoke(&self, task: Task, tools: &dyn Tools) -> Result<AgentEnd, Fault> {
+    /// The bare context: what a fake does depends on no words.
+    fn prompt(&self, task: &Task) -> Result<String, Fault> {
+        let texts: Vec<_> = task
+            .context
+            .iter()
+            .map(|material| String::from_utf8_lossy(&material.bytes))
+            .collect();
+        Ok(texts.join("\n"))
+    }
+
+    async fn invoke(&self, task: Task, _prompt: String, tools: &dyn Tools) -> Result<AgentEnd, Fault> {
         (self.0)(task, tools).await
     }
 

@@ -12,7 +12,10 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::EffectId;
 use conductor_domain::testing::Ending;
 use conductor_domain::time::Millis;
-use conductor_port::executor::{Command, CommandResult, Executor, FileRefusal, Sandbox, SandboxSpec};
+use conductor_port::executor::{
+    Command, CommandResult, Entry, EntryKind, Executor, FileRefusal, Found, Match, Pattern, Sandbox,
+    SandboxSpec,
+};
 
 use crate::workspace::{Disk, Tree, lock};
 use crate::world::World;
@@ -113,6 +116,21 @@ fn inside(path: &str) -> Result<(), FileRefusal> {
     }
 }
 
+fn is_beneath(name: &str, directory: &str) -> bool {
+    directory.is_empty()
+        || name
+            .strip_prefix(directory)
+            .is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn all_of<T>(findings: Vec<T>) -> Found<T> {
+    Found {
+        findings,
+        is_complete: true,
+        skipped: 0,
+    }
+}
+
 #[async_trait]
 impl Sandbox for FakeSandbox {
     async fn bash(&self, command: Command) -> Result<CommandResult, Fault> {
@@ -159,6 +177,47 @@ impl Sandbox for FakeSandbox {
             }
             files.insert(path.to_owned(), text.replacen(old, new, 1).into_bytes());
             Ok(())
+        })
+    }
+
+    async fn list(&self, path: &str) -> Result<Result<Found<Entry>, FileRefusal>, Fault> {
+        self.with_files(|files| {
+            inside(path)?;
+            let entries = files.iter().filter(|(name, _)| is_beneath(name, path));
+            Ok(all_of(
+                entries
+                    .map(|(name, content)| Entry {
+                        path: name.clone(),
+                        kind: EntryKind::File,
+                        size: content.len() as u64,
+                    })
+                    .collect(),
+            ))
+        })
+    }
+
+    async fn search(
+        &self,
+        path: &str,
+        pattern: &Pattern,
+    ) -> Result<Result<Found<Match>, FileRefusal>, Fault> {
+        let Pattern::Literal(wanted) = pattern else {
+            return Ok(Err(FileRefusal::Other(
+                "the fake knows plain texts only".to_owned(),
+            )));
+        };
+        self.with_files(|files| {
+            inside(path)?;
+            let mut found = vec![];
+            for (name, content) in files.iter().filter(|(name, _)| is_beneath(name, path)) {
+                for (line, text) in (1..).zip(String::from_utf8_lossy(content).lines()) {
+                    if text.contains(wanted.as_str()) {
+                        let (path, text) = (name.clone(), text.as_bytes().to_vec());
+                        found.push(Match { path, line, text });
+                    }
+                }
+            }
+            Ok(all_of(found))
         })
     }
 

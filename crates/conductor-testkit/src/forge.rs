@@ -4,6 +4,7 @@
 //! know git beyond the names of commits.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -13,11 +14,12 @@ use conductor_domain::forge::{IssueProblem, PullRequestState};
 use conductor_domain::id::{CommitId, IssueNumber, PullRequestNumber, RepoId};
 use conductor_domain::spec::RepoRef;
 use conductor_port::forge::{
-    Forge, Issue, NewCheck, NewPullRequest, PullRequestReading, RepoDescription, ReviewReading,
+    Forge, Issue, NewCheck, NewPullRequest, PastPullRequest, PullRequestReading, RepoDescription,
+    ReviewReading,
 };
 use conductor_port::workspace::GitToken;
 
-use crate::world::World;
+use crate::world::{Weather, World};
 
 /// A comment as it was posted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +70,7 @@ pub struct FakeForge {
     world: Arc<World>,
     archive: Mutex<Archive>,
     is_forgetful: bool,
+    is_down: AtomicBool,
 }
 
 impl FakeForge {
@@ -77,6 +80,7 @@ impl FakeForge {
             world,
             archive: Mutex::default(),
             is_forgetful: false,
+            is_down: AtomicBool::new(false),
         }
     }
 
@@ -86,6 +90,20 @@ impl FakeForge {
             is_forgetful: true,
             ..Self::new(world)
         }
+    }
+
+    /// Takes the forge down or brings it back; while down it does nothing and says so.
+    pub fn set_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Ordering::Relaxed);
+    }
+
+    async fn weather(&self, what: &'static str) -> Result<Weather, Fault> {
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(Fault::transient(format!("{what}: the forge is down")));
+        }
+        let weather = self.world.weather(what).await;
+        weather.before()?;
+        Ok(weather)
     }
 
     /// Looks at, or changes, what is at the forge.
@@ -101,8 +119,7 @@ fn page(repo: &RepoRef, what: &str, number: u64) -> String {
 #[async_trait]
 impl Forge for FakeForge {
     async fn repository(&self, owner: &str, name: &str) -> Result<Option<RepoDescription>, Fault> {
-        let weather = self.world.weather("read a repository").await;
-        weather.before()?;
+        let weather = self.weather("read a repository").await?;
         weather.after(Some(RepoDescription {
             id: RepoId(1),
             owner: owner.to_owned(),
@@ -113,8 +130,7 @@ impl Forge for FakeForge {
     }
 
     async fn issue(&self, repo: &RepoRef, number: IssueNumber) -> Result<Result<Issue, IssueProblem>, Fault> {
-        let weather = self.world.weather("read an issue").await;
-        weather.before()?;
+        let weather = self.weather("read an issue").await?;
         let issue = self.archive().issues.get(&(repo.id, number.0)).cloned();
         weather.after(issue.ok_or(IssueProblem::NotFound))
     }
@@ -127,8 +143,7 @@ impl Forge for FakeForge {
         marker: &str,
         repeated: bool,
     ) -> Result<String, Fault> {
-        let weather = self.world.weather("comment").await;
-        weather.before()?;
+        let weather = self.weather("comment").await?;
         let number = {
             let mut archive = self.archive();
             let found = archive
@@ -147,13 +162,37 @@ impl Forge for FakeForge {
         weather.after(page(repo, "comment", number as u64))
     }
 
+    async fn remove_repeats(
+        &self,
+        _repo: &RepoRef,
+        target: CommentTarget,
+        marker: &str,
+    ) -> Result<u32, Fault> {
+        let weather = self.world.weather("remove repeated comments").await;
+        weather.before()?;
+        let removed = {
+            let mut archive = self.archive();
+            let mut found = 0;
+            // Forgotten and not taken out, because the others are known by their place.
+            for comment in &mut archive.comments {
+                if !self.is_forgetful && comment.target == target && comment.body.contains(marker) {
+                    found += 1;
+                    if found > 1 {
+                        comment.body.clear();
+                    }
+                }
+            }
+            found.max(1) - 1
+        };
+        weather.after(removed)
+    }
+
     async fn open_pull_request(
         &self,
         repo: &RepoRef,
         new: &NewPullRequest,
     ) -> Result<(PullRequestNumber, String), Fault> {
-        let weather = self.world.weather("open a pull request").await;
-        weather.before()?;
+        let weather = self.weather("open a pull request").await?;
         let number = {
             let mut archive = self.archive();
             let of_branch = |((id, _), pull_request): (&(RepoId, u64), &FakePullRequest)| {
@@ -185,8 +224,7 @@ impl Forge for FakeForge {
         repo: &RepoRef,
         number: PullRequestNumber,
     ) -> Result<PullRequestReading, Fault> {
-        let weather = self.world.weather("read a pull request").await;
-        weather.before()?;
+        let weather = self.weather("read a pull request").await?;
         let reading = {
             let archive = self.archive();
             let pull_request = archive
@@ -212,9 +250,31 @@ impl Forge for FakeForge {
         weather.after(reading)
     }
 
+    async fn past_pull_requests(&self, repo: &RepoRef, most: u8) -> Result<Vec<PastPullRequest>, Fault> {
+        let weather = self.weather("list past pull requests").await?;
+        let past = {
+            let archive = self.archive();
+            let of_repo = archive
+                .pull_requests
+                .iter()
+                .rev()
+                .filter(|(key, _)| key.0 == repo.id);
+            of_repo
+                .filter(|(_, pull_request)| pull_request.state != PullRequestState::Open)
+                .take(usize::from(most))
+                .map(|(_, pull_request)| PastPullRequest {
+                    number: pull_request.number,
+                    title: pull_request.title.clone(),
+                    by: None,
+                    is_merged: matches!(pull_request.state, PullRequestState::Merged { .. }),
+                })
+                .collect()
+        };
+        weather.after(past)
+    }
+
     async fn close_pull_request(&self, repo: &RepoRef, number: PullRequestNumber) -> Result<(), Fault> {
-        let weather = self.world.weather("close a pull request").await;
-        weather.before()?;
+        let weather = self.weather("close a pull request").await?;
         {
             let mut archive = self.archive();
             if let Some(pull_request) = archive.pull_requests.get_mut(&(repo.id, number.0))
@@ -228,8 +288,7 @@ impl Forge for FakeForge {
     }
 
     async fn publish_check(&self, _repo: &RepoRef, check: &NewCheck) -> Result<(), Fault> {
-        let weather = self.world.weather("publish a check").await;
-        weather.before()?;
+        let weather = self.weather("publish a check").await?;
         {
             let mut archive = self.archive();
             let before = archive.checks.insert(check.external_id.clone(), check.clone());
@@ -241,8 +300,7 @@ impl Forge for FakeForge {
     }
 
     async fn delete_branch(&self, repo: &RepoRef, branch: &str) -> Result<(), Fault> {
-        let weather = self.world.weather("delete a branch").await;
-        weather.before()?;
+        let weather = self.weather("delete a branch").await?;
         {
             let mut archive = self.archive();
             if archive.branches.remove(&(repo.id, branch.to_owned())).is_some() {

@@ -10,8 +10,8 @@ use conductor_domain::id::RunId;
 use conductor_domain::instance::Instance;
 use conductor_domain::time::Timestamp;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectRow, ForgeWrite, LeaseWish, Leased, Ledger, Projection, Record, Renewal,
-    RunRow, Settlement, StreamId,
+    AppendError, Batch, Candidates, EffectRow, ForgeWrite, LeaseWish, Leased, Ledger, Projections, Record,
+    Renewal, RunRow, Settlement, StreamId,
 };
 use conductor_port::views::{RunFilter, StreamHead, Views};
 
@@ -44,9 +44,9 @@ impl Ledger for RoughLedger {
         self.calm.read(stream, after, limit).await
     }
 
-    async fn dispatchable(&self, now: Timestamp, limit: u32) -> Result<Vec<EffectRow>, Fault> {
+    async fn dispatchable(&self, candidates: &Candidates) -> Result<Vec<EffectRow>, Fault> {
         self.world.weather("look for effects").await.before()?;
-        self.calm.dispatchable(now, limit).await
+        self.calm.dispatchable(candidates).await
     }
 
     async fn lease(&self, wish: LeaseWish) -> Result<Leased, Fault> {
@@ -56,8 +56,8 @@ impl Ledger for RoughLedger {
         weather.after(leased)
     }
 
-    async fn end_leases(&self) -> Result<u32, Fault> {
-        self.calm.end_leases().await
+    async fn end_leases(&self, worker: &str) -> Result<u32, Fault> {
+        self.calm.end_leases(worker).await
     }
 
     async fn renew(&self, settlement: &Settlement, until: Timestamp) -> Result<Renewal, Fault> {
@@ -72,8 +72,8 @@ impl Ledger for RoughLedger {
         self.calm.due(now, limit).await
     }
 
-    async fn replace_projections(&self, rows: Vec<Projection>) -> Result<(), Fault> {
-        self.calm.replace_projections(rows).await
+    async fn replace_projections(&self, all: Projections) -> Result<(), Fault> {
+        self.calm.replace_projections(all).await
     }
 }
 
@@ -84,6 +84,16 @@ pub type Tampering = Box<dyn Fn(&StreamId, &mut Vec<Record>) + Send + Sync>;
 pub struct TamperedLedger<L> {
     honest: Arc<L>,
     tampering: Tampering,
+    care: Care,
+}
+
+/// How far a tamperer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// The records only.
+    Hasty,
+    /// The records, and what readers see of where they end.
+    Thorough,
 }
 
 impl<L> std::fmt::Debug for TamperedLedger<L> {
@@ -93,7 +103,7 @@ impl<L> std::fmt::Debug for TamperedLedger<L> {
 }
 
 impl<L: Ledger + Views> TamperedLedger<L> {
-    /// Tampers with a ledger.
+    /// Tampers with a ledger, and makes the projections fit.
     pub fn new(
         honest: Arc<L>,
         tampering: impl Fn(&StreamId, &mut Vec<Record>) + Send + Sync + 'static,
@@ -101,6 +111,16 @@ impl<L: Ledger + Views> TamperedLedger<L> {
         Self {
             honest,
             tampering: Box::new(tampering),
+            care: Care::Thorough,
+        }
+    }
+
+    /// Leaves the projections as they were.
+    #[must_use]
+    pub fn hastily(self) -> Self {
+        Self {
+            care: Care::Hasty,
+            ..self
         }
     }
 
@@ -130,7 +150,7 @@ impl<L: Ledger + Views> Ledger for TamperedLedger<L> {
         Ok(records.take(limit as usize).collect())
     }
 
-    async fn dispatchable(&self, _now: Timestamp, _limit: u32) -> Result<Vec<EffectRow>, Fault> {
+    async fn dispatchable(&self, _candidates: &Candidates) -> Result<Vec<EffectRow>, Fault> {
         Err(read_only())
     }
 
@@ -142,7 +162,7 @@ impl<L: Ledger + Views> Ledger for TamperedLedger<L> {
         Err(read_only())
     }
 
-    async fn end_leases(&self) -> Result<u32, Fault> {
+    async fn end_leases(&self, _worker: &str) -> Result<u32, Fault> {
         Err(read_only())
     }
 
@@ -150,7 +170,7 @@ impl<L: Ledger + Views> Ledger for TamperedLedger<L> {
         Err(read_only())
     }
 
-    async fn replace_projections(&self, _rows: Vec<Projection>) -> Result<(), Fault> {
+    async fn replace_projections(&self, _all: Projections) -> Result<(), Fault> {
         Err(read_only())
     }
 }
@@ -161,8 +181,11 @@ impl<L: Ledger + Views> Views for TamperedLedger<L> {
         self.honest.run(run).await
     }
 
-    /// The tamperer was thorough: a run whose records are gone is gone from the projections, too.
+    /// To a thorough tamperer: a run whose records are gone is gone from the projections, too.
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault> {
+        if self.care == Care::Hasty {
+            return self.honest.runs(filter).await;
+        }
         let mut rows = vec![];
         for mut row in self.honest.runs(filter).await? {
             if let Some(last) = self.tampered(&StreamId::Run(row.run.clone())).await?.last() {
@@ -174,7 +197,14 @@ impl<L: Ledger + Views> Views for TamperedLedger<L> {
     }
 
     async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
-        self.honest.instance().await
+        let (instance, mut head) = self.honest.instance().await?;
+        if self.care == Care::Hasty {
+            return Ok((instance, head));
+        }
+        let last = self.tampered(&StreamId::Instance).await?.pop();
+        head.seq = last.as_ref().map_or(0, |last| last.seq);
+        head.hash = last.map(|last| last.hash).unwrap_or_default();
+        Ok((instance, head))
     }
 
     async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>, Fault> {

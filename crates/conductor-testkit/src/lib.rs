@@ -9,6 +9,7 @@ pub mod world;
 pub mod forge;
 pub mod workspace;
 pub mod executor;
+pub mod egress;
 pub mod agent;
 pub mod ledger;
 pub mod rig;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use conductor_domain::Run;
 use conductor_domain::id::RunId;
 use conductor_domain::input::{Action, Input};
-use conductor_domain::instance::{InstanceInput, Registration};
+use conductor_domain::instance::{InstanceInput, Registration, TestEgress};
 use conductor_engine::{Engine, Options, Ports};
 use conductor_port::inbox::{Accepted, Inbox as _, Submission, SubmitError};
 use conductor_port::ledger::{Ledger as _, Record, StreamId};
@@ -64,9 +64,9 @@ impl Rig {
         wire: impl FnOnce(&Stage) -> Ports,
         tune: impl FnOnce(&mut Options),
     ) -> Self {
-        // A rig is the only process on its ledger.
+        // A rig is the only process of its name.
         let mut options = Options {
-            owns_ledger: true,
+            owns_name: true,
             ..Options::new("rig")
         };
         tune(&mut options);
@@ -90,6 +90,7 @@ impl Rig {
             repo: self.stage.repo.clone(),
             test_command: spec.test_command.clone(),
             slots: self.stage.story.slots,
+            test_egress: TestEgress::None,
         };
         let project = InstanceInput::AddProject {
             by: by.clone(),

@@ -72,7 +72,7 @@ pub enum Twist {
     /// An operator cancels the last run.
     Cancel,
     /// Conductor is alone on its ledger, and takes up at once what it left when it died.
-    OwnsLedger,
+    OwnsName,
     /// The forge's adapter breaks its promise to look for a comment first; such a story must end badly.
     ForgetfulForge,
 }

@@ -13,7 +13,7 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::{CommitId, EffectId, RunId};
 use conductor_domain::spec::RepoRef;
 use conductor_port::workspace::{
-    Change, Checkout, CommitOrder, Committed, Diff, GitToken, Prepared, PushOrder, Rebased, Workspace,
+    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, Rebased, Workspace,
 };
 
 use crate::forge::FakeForge;
@@ -284,6 +284,17 @@ impl Workspace for FakeWorkspace {
             changes,
             rendered,
         })
+    }
+
+    async fn files(&self, _run: &RunId, commit: &CommitId) -> Result<Vec<File>, Fault> {
+        let weather = self.world.weather("list the files of a commit").await;
+        weather.before()?;
+        let tree = self.disk().tree(commit)?;
+        let files = tree.into_iter().map(|(path, content)| File {
+            path,
+            bytes: Some(content.len() as u64),
+        });
+        weather.after(files.collect())
     }
 
     async fn rebase(

@@ -40,7 +40,7 @@ fn die_at(point: &'static str) {
     assert!(times > 0, "{point} is never reached");
     for n in 1..=times {
         // Every other time it is alone on its ledger and does not wait for its own leases.
-        let twists: &[Twist] = if n % 2 == 0 { &[Twist::OwnsLedger] } else { &[] };
+        let twists: &[Twist] = if n % 2 == 0 { &[Twist::OwnsName] } else { &[] };
         let story = Story {
             deaths: Deaths::At { point, n },
             twists,

@@ -12,12 +12,12 @@ mod problem;
 pub use action::{ActionRequest, StartRun};
 pub use audit::{AuditView, FindingView, ReplayDifference, ReplayView};
 pub use instance::{
-    AddProject, Health, InstanceView, KillSwitch, ProjectList, RegisterRepo, RepoList, RepoView,
-    SuspensionView,
+    AddProject, GrantEgress, GrantList, GrantView, Health, InstanceView, KillSwitch, LinkView, ProjectList,
+    RegisterRepo, RepoList, RepoView, SuspensionView, TroubleView,
 };
 pub use problem::Problem;
 pub use run::{
-    AcceptedView, Approvals, EffectList, EffectView, EventList, EventView, GateView, HoldView, NextStep,
-    PhaseSpan, PullRequestView, RunDetail, RunList, RunView, Started, StateChange, TalkView, TestView,
-    TextView, WriteList, WriteView,
+    AcceptedView, Approvals, DamageView, DenialView, EffectList, EffectView, EventList, EventView, GateView,
+    GrantRequest, HoldView, NextStep, PhaseSpan, PullRequestView, RunDetail, RunList, RunView, SkillView,
+    Started, StateChange, TalkView, TestView, TextView, WriteList, WriteView,
 };

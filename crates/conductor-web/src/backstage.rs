@@ -5,9 +5,10 @@
 use async_trait::async_trait;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::skill::SkillLock;
 use futures_util::stream::BoxStream;
 
-use crate::api::{AuditView, ReplayView};
+use crate::api::{AuditView, ReplayView, TroubleView};
 
 /// Something was committed to a run; read the ledger to see what.
 ///
@@ -37,6 +38,12 @@ pub trait Backstage: Send + Sync + std::fmt::Debug {
 
     /// Follows what agents say from now on.
     fn talk(&self) -> BoxStream<'static, Talk>;
+
+    /// Tells what keeps the engine from its work now; nothing most of the time.
+    fn trouble(&self) -> Option<TroubleView>;
+
+    /// Locks the skills of every role as they are now, for a run that starts (SKILL-5).
+    async fn skills(&self) -> Result<Vec<SkillLock>, Fault>;
 
     /// Checks every stream against its chain and the recorded heads (SEC-8).
     async fn verify(&self) -> Result<AuditView, Fault>;

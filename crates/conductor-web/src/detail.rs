@@ -4,17 +4,20 @@
 //! where the run is kept, and submits nothing.
 
 use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::egress::{EgressDenial, EgressWay, Grant, HostName, grant};
 use conductor_domain::gate::{Gate, GateKind};
 use conductor_domain::hold::{Hold, HoldKind};
-use conductor_domain::id::{EffectId, OperatorName};
+use conductor_domain::id::{EffectId, OperatorName, ProjectId};
 use conductor_domain::input::{Action, Input, PolicyVerdict};
 use conductor_domain::phase::{ExecutingStep, Phase, PlanningStep, ProposingStep, SetUp};
 use conductor_domain::run::Run;
+use conductor_domain::skill::SkillLock;
 use conductor_domain::spec::Priority;
+use conductor_domain::time::Timestamp;
 use conductor_domain::{Context, decide};
 use conductor_port::ledger::RunRow;
 
-use crate::api::{HoldView, NextStep, RunView};
+use crate::api::{DamageView, DenialView, GrantRequest, HoldView, NextStep, Problem, RunView, SkillView};
 use crate::visible;
 
 /// Makes a run's line.
@@ -37,6 +40,35 @@ pub(crate) fn run_view(row: &RunRow, run: &Run) -> RunView {
         events: row.seq,
         created_at: row.created_at,
         updated_at: row.updated_at,
+        damaged: None,
+    }
+}
+
+/// Makes the line of a run that cannot be read, of what its row still says.
+pub(crate) fn damaged_view(row: &RunRow, damage: &Problem) -> RunView {
+    RunView {
+        id: row.run.clone(),
+        project: row.project.clone(),
+        repo: row.repo_name.clone(),
+        repo_id: row.repo,
+        issue: row.issue,
+        title: row.title.clone(),
+        phase: row.phase.clone(),
+        status: format!("damaged ({})", damage.code),
+        held: row.held,
+        needs_human: row.needs_human,
+        ended: row.terminal,
+        ended_because: None,
+        priority: row.priority,
+        pull_request: row.pull_request,
+        events: row.seq,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        damaged: Some(DamageView {
+            code: damage.code.clone(),
+            what: damage.detail.clone(),
+            hint: damage.hint.clone(),
+        }),
     }
 }
 
@@ -51,6 +83,45 @@ fn ended_because(phase: &Phase) -> Option<String> {
         | Phase::Proposing(_)
         | Phase::AwaitingMerge(_)
         | Phase::Completed => None,
+    }
+}
+
+/// Shows a skill as the run locked it.
+pub(crate) fn skill_view(lock: &SkillLock) -> SkillView {
+    SkillView {
+        name: lock.name.to_string(),
+        roles: lock.roles.clone(),
+        source: lock.source.clone(),
+        commit: lock.commit.clone(),
+        content: lock.content.clone(),
+    }
+}
+
+/// Shows what was not let out, and the exact command that lets it out next time (BEY-6).
+pub(crate) fn denial_view(
+    at: Timestamp,
+    effect: &EffectId,
+    denial: &EgressDenial,
+    project: &ProjectId,
+    granted: &[Grant],
+) -> DenialView {
+    let request = denial.wanted().and_then(|wanted| {
+        let written = wanted.written().into_iter().next()?;
+        let host = HostName::parse(&denial.host).ok()?;
+        Some(GrantRequest {
+            command: format!("conductor egress allow {written} --project {project}"),
+            granted: grant::check(granted, denial.way, &host, denial.port).is_ok(),
+            grant: written,
+            risk: EgressWay::RISK.to_owned(),
+        })
+    });
+    DenialView {
+        at,
+        effect: effect.clone(),
+        target: format!("{}:{}", denial.host, denial.port),
+        reason: denial.reason.to_string(),
+        command: denial.command.clone(),
+        request,
     }
 }
 
@@ -124,6 +195,8 @@ pub(crate) fn waits_for(run: &Run) -> String {
     if run.phase.is_terminal() {
         return if run.cleaned_up {
             "nothing: it is over".to_owned()
+        } else if let Some(why) = &run.clean_up_failed {
+            format!("a person: its clean-up failed ({why}); `retry` asks for it again")
         } else {
             "its clean-up".to_owned()
         };
@@ -137,6 +210,7 @@ pub(crate) fn waits_for(run: &Run) -> String {
         Phase::Planning(planning) => match planning.step {
             PlanningStep::Drafting => "the Planner",
             PlanningStep::Reviewing { .. } => "the Reviewer of the plan",
+            PlanningStep::Confirming { .. } => "the forge: the issue is read again before the plan is shown",
         },
         Phase::AwaitingPlanApproval(_) => "a person: approve, revise or reject the plan",
         Phase::Executing(executing) => match executing.step {

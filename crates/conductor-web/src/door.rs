@@ -12,6 +12,7 @@ use conductor_domain::id::{OperatorName, RunId};
 use conductor_domain::spec::{AgentSpec, ExecutorName, Limits, PolicyVersion};
 use conductor_domain::time::Timestamp;
 use conductor_port::blobs::Blobs;
+use conductor_port::clock::Clock;
 use conductor_port::forge::Forge;
 use conductor_port::inbox::Inbox;
 use sha2::{Digest as _, Sha256};
@@ -21,9 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backstage::Backstage;
 use crate::error::Error;
+use crate::page::session::Sessions;
 use crate::reader::Reader;
 use crate::webhook::ReadDelivery;
-use crate::{guard, handle, stream, webhook};
+use crate::{guard, handle, page, stream, webhook};
 
 /// The most bytes of one request; a scenario fits.
 pub(crate) const MAX_BODY: usize = 2 * 1024 * 1024;
@@ -76,6 +78,10 @@ pub struct Settings {
     pub run: RunDefaults,
     /// Makes the id of a new run.
     pub mint: Arc<dyn Fn() -> RunId + Send + Sync>,
+    /// Makes secrets that nobody can guess.
+    pub secret: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
     /// The version, for `health`.
     pub version: String,
     /// The process, for `health`.
@@ -104,6 +110,7 @@ pub struct Door {
     pub(crate) backstage: Arc<dyn Backstage>,
     pub(crate) settings: Settings,
     pub(crate) deliveries: Semaphore,
+    pub(crate) sessions: Sessions,
 }
 
 impl std::fmt::Debug for Door {
@@ -133,6 +140,7 @@ impl Door {
             backstage,
             settings,
             deliveries,
+            sessions: Sessions::default(),
         }
     }
 }
@@ -150,6 +158,11 @@ pub fn router(door: Arc<Door>) -> Router {
             "/repos",
             get(handle::instance::repos).post(handle::instance::register_repo),
         )
+        .route(
+            "/egress",
+            get(handle::instance::grants).post(handle::instance::allow_egress),
+        )
+        .route("/egress/revoke", post(handle::instance::revoke_egress))
         .route("/kill-switch", post(handle::instance::kill_switch))
         .route("/approvals", get(handle::run::approvals))
         .route("/runs", get(handle::run::list).post(handle::run::start))
@@ -162,6 +175,7 @@ pub fn router(door: Arc<Door>) -> Router {
         .route("/runs/{id}/replay", get(handle::audit::replay))
         .route("/artifacts/{digest}", get(handle::audit::artifact))
         .route("/audit", get(handle::audit::verify))
+        .route("/links", post(page::enter::link))
         .method_not_allowed_fallback(|| async { Error::WrongMethod })
         .fallback(handle::nothing_here)
         .layer(DefaultBodyLimit::max(MAX_BODY))
@@ -172,8 +186,7 @@ pub fn router(door: Arc<Door>) -> Router {
             "/webhooks/github",
             post(webhook::receive).layer(DefaultBodyLimit::disable()),
         )
-        .route("/", get(handle::greet))
-        .route("/runs/{id}", get(handle::run_page))
+        .merge(page::routes(&door))
         .fallback(handle::nothing_here)
         .layer(from_fn(guard::headers))
         .layer(from_fn_with_state(door.clone(), guard::host))

@@ -65,6 +65,15 @@ pub enum Error {
     /// Too many deliveries are being read at once (S-54).
     #[error("too many deliveries are being read at once")]
     Busy,
+    /// A form was not posted by one of our pages (SEC-7).
+    #[error("this form was not sent by one of Conductor's own pages")]
+    ForeignForm,
+    /// What cannot be taken back was not confirmed.
+    #[error("this needs `{expected}` typed as it stands")]
+    Unconfirmed {
+        /// What must be typed.
+        expected: String,
+    },
     /// The world did not do it.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -172,7 +181,9 @@ impl Error {
             Self::BadSignature => "CDR0315",
             Self::NoWebhooks => "CDR0316",
             Self::Busy => "CDR0319",
-            Self::Fault(_) => "CDR0313",
+            Self::ForeignForm => "CDR0320",
+            Self::Unconfirmed { .. } => "CDR0321",
+            Self::Fault(fault) => Cause::of(fault).code(),
         }
     }
 
@@ -195,24 +206,29 @@ impl Error {
             Self::BadSignature => "the forge and --webhook-secret-file must hold the same secret",
             Self::NoWebhooks => "start the server with --webhook-secret-file FILE",
             Self::Busy => "try again in a moment",
-            Self::Fault(fault) => fault_hint(fault),
+            Self::ForeignForm => "open the page at Conductor's own address and send the form from there",
+            Self::Unconfirmed { .. } => "go back and type it into the field beside the button",
+            Self::Fault(fault) => Cause::of(fault).hint(),
         }
     }
 
-    fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::NoToken | Self::BadSignature => StatusCode::UNAUTHORIZED,
             Self::WrongHost { .. } => StatusCode::MISDIRECTED_REQUEST,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Invalid { .. } | Self::Unconfirmed { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NotFound { .. } | Self::NoWebhooks | Self::Refused(Refusal::NoSuchRun) => {
                 StatusCode::NOT_FOUND
             }
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::ForeignForm => StatusCode::FORBIDDEN,
             Self::CannotStart(refusal) => refusal.status(),
             Self::Refused(_) => StatusCode::CONFLICT,
             Self::InstanceRefused(refusal) => match refusal {
-                InstanceRefusal::NoSuchProject(_) => StatusCode::NOT_FOUND,
+                InstanceRefusal::NoSuchProject(_) | InstanceRefusal::NotGranted { .. } => {
+                    StatusCode::NOT_FOUND
+                }
                 InstanceRefusal::NoTestCommand | InstanceRefusal::NoSlot => StatusCode::UNPROCESSABLE_ENTITY,
                 InstanceRefusal::ProjectExists(_)
                 | InstanceRefusal::RepoElsewhere { .. }
@@ -236,32 +252,91 @@ impl Error {
     }
 }
 
-/// What a person can do about a fault. A fault carries words and no cause, so what it is about is told by the words that
-/// the store chooses for it.
-fn fault_hint(fault: &Fault) -> &'static str {
-    let says = |words: &[&str]| words.iter().any(|word| fault.what.contains(word));
-    if says(&["no room is left", "No space left", "is full"]) {
-        return "make room on the disk that holds the data directory, then try again";
+/// What a fault comes from, as far as a person can act on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    NoRoom,
+    Locked,
+    NoServer,
+    NoConnection,
+    DamagedRun,
+    Damaged,
+    Projection,
+    Passing,
+    Moved,
+    Other,
+}
+
+impl Cause {
+    /// A fault carries words and no cause, so what it is about is told by the words that store and engine choose for it.
+    fn of(fault: &Fault) -> Self {
+        let says = |words: &[&str]| words.iter().any(|word| fault.what.contains(word));
+        if says(&["no room is left", "No space left", "is full"]) {
+            Self::NoRoom
+        } else if says(&["is locked"]) {
+            Self::Locked
+        } else if says(&["the database server cannot be reached"]) {
+            Self::NoServer
+        } else if says(&["no connection to the database"]) {
+            Self::NoConnection
+        } else if says(&["the state of run", "projection of run", "the stream run/"]) {
+            Self::DamagedRun
+        } else if says(&[
+            "is damaged",
+            "is not a database",
+            "is malformed",
+            "is referred to and not kept",
+        ]) {
+            Self::Damaged
+        } else if says(&["projection", "the instance's state"]) {
+            Self::Projection
+        } else {
+            match fault.kind {
+                FaultKind::Transient { .. } => Self::Passing,
+                FaultKind::Conflict => Self::Moved,
+                FaultKind::Permanent => Self::Other,
+            }
+        }
     }
-    if says(&["is locked"]) {
-        return "another program holds the database; end it, or try again when it has finished";
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::NoRoom => "CDR0620",
+            Self::Locked => "CDR0607",
+            Self::NoServer => "CDR0610",
+            Self::NoConnection => "CDR0617",
+            Self::DamagedRun => "CDR0621",
+            Self::Damaged => "CDR0606",
+            Self::Projection | Self::Passing | Self::Moved | Self::Other => "CDR0313",
+        }
     }
-    if says(&[
-        "is damaged",
-        "is not a database",
-        "is malformed",
-        "is referred to and not kept",
-    ]) {
-        return "`conductor audit verify` names what is damaged; bring back a copy of the database";
-    }
-    if says(&["projection", "the instance's state"]) {
-        return "`conductor projections rebuild` makes the views anew; `conductor audit verify` checks the log";
-    }
-    match fault.kind {
-        FaultKind::Transient { .. } => "try again in a moment",
-        FaultKind::Conflict => "look again, then repeat",
-        FaultKind::Permanent => {
-            "a repeat will not help; `conductor audit verify` checks the log, `conductor doctor` this machine"
+
+    fn hint(self) -> &'static str {
+        match self {
+            Self::NoRoom => {
+                "make room on the disk that holds the data directory; what waits goes on by itself"
+            }
+            Self::Locked => "another program holds the database; end it, or try again when it has finished",
+            Self::NoServer => {
+                "see that the database server runs and can be reached from here; what waits goes on by itself"
+            }
+            Self::NoConnection => {
+                "every `conductor serve` takes ten connections: raise `max_connections` of the database server, or end what uses them; what waits goes on by itself"
+            }
+            Self::DamagedRun => {
+                "stop the server, then `conductor projections rebuild`; if the run stays damaged, `conductor audit verify` names the record"
+            }
+            Self::Damaged => {
+                "`conductor audit verify` names what is damaged; bring back a copy of the database"
+            }
+            Self::Projection => {
+                "`conductor projections rebuild` makes the views anew; `conductor audit verify` checks the log"
+            }
+            Self::Passing => "try again in a moment",
+            Self::Moved => "look again, then repeat",
+            Self::Other => {
+                "a repeat will not help; `conductor audit verify` checks the log, `conductor doctor` this machine"
+            }
         }
     }
 }
@@ -271,6 +346,7 @@ impl From<SubmitError> for Error {
         match error {
             SubmitError::Refused(refusal) => Self::Refused(refusal),
             SubmitError::InstanceRefused(refusal) => Self::InstanceRefused(refusal),
+            SubmitError::IssueHasRun { number, run } => StartRefusal::IssueHasRun { number, run }.into(),
             SubmitError::Fault(fault) => Self::Fault(fault),
         }
     }
@@ -311,6 +387,8 @@ impl IntoResponse for Error {
             | Self::BadSignature
             | Self::NoWebhooks
             | Self::Busy
+            | Self::ForeignForm
+            | Self::Unconfirmed { .. }
             | Self::Fault(_) => {}
         }
         response
@@ -324,37 +402,58 @@ mod tests {
     /// What helps against a full disk does not help against a damaged file.
     #[test]
     fn the_hint_of_a_fault_follows_what_it_says() {
-        for (fault, hint) in [
+        for (fault, code, hint) in [
             (
                 Fault::transient("keep: no room is left for the database: x"),
+                "CDR0620",
                 "make room",
             ),
             (
                 Fault::transient("keep: the database is locked by another process, or too busy: x"),
+                "CDR0607",
                 "another program holds",
             ),
             (
+                Fault::transient("keep: the database server cannot be reached or takes no writes: x"),
+                "CDR0610",
+                "database server runs",
+            ),
+            (
+                Fault::transient("keep: no connection to the database is free: x"),
+                "CDR0617",
+                "max_connections",
+            ),
+            (
                 Fault::permanent("read: the database is damaged: x"),
+                "CDR0606",
                 "audit verify",
             ),
             (
                 Fault::permanent("plan sha256:0 is referred to and not kept"),
+                "CDR0606",
                 "audit verify",
             ),
             (
                 Fault::permanent("the projection of run r-1 cannot be read (x)"),
+                "CDR0621",
+                "projections rebuild",
+            ),
+            (
+                Fault::permanent("read the instance's state: x"),
+                "CDR0313",
                 "projections rebuild",
             ),
             (
                 Fault::transient("the forge answered 502"),
+                "CDR0313",
                 "try again in a moment",
             ),
-            (Fault::conflict("moved"), "look again"),
-            (Fault::permanent("anything else"), "will not help"),
+            (Fault::conflict("moved"), "CDR0313", "look again"),
+            (Fault::permanent("anything else"), "CDR0313", "will not help"),
         ] {
             let error = Error::from(fault);
             assert!(error.hint().contains(hint), "{error}: {}", error.hint());
-            assert_eq!(error.code(), "CDR0313");
+            assert_eq!(error.code(), code, "{error}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! This module does not know what they are for.
 
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, RawForm, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
 use conductor_domain::id::RunId;
@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::door::MAX_BODY;
 use crate::error::Error;
+use crate::page::trouble::Trouble;
 
 /// A JSON body.
 pub(crate) struct Posted<T>(pub(crate) T);
@@ -34,6 +35,28 @@ fn unread(rejection: BytesRejection) -> Error {
     }
     Error::Invalid {
         what: format!("the body cannot be read: {}", rejection.body_text()),
+    }
+}
+
+/// A form that was filled in; an empty field is one that was left out.
+pub(crate) struct Filled<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Filled<T> {
+    type Rejection = Trouble;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Trouble> {
+        let RawForm(bytes) =
+            RawForm::from_request(request, state)
+                .await
+                .map_err(|rejection| Error::Invalid {
+                    what: format!("the form cannot be read: {}", rejection.body_text()),
+                })?;
+        serde_urlencoded::from_bytes(&bytes).map(Self).map_err(|error| {
+            Error::Invalid {
+                what: format!("the form is not what is expected here: {error}"),
+            }
+            .into()
+        })
     }
 }
 

@@ -20,17 +20,22 @@ use conductor_domain::forge::{IssueProblem, NoticeSubject, PullRequest};
 use conductor_domain::id::{
     CommitId, EffectId, IssueNumber, OperatorName, ProjectId, PullRequestNumber, RepoId, RunId,
 };
-use conductor_domain::instance::{Instance, InstanceInput, Registration, decide_instance, evolve_instance};
+use conductor_domain::instance::{
+    Instance, InstanceInput, Registration, TestEgress, decide_instance, evolve_instance,
+};
 use conductor_domain::spec::{
     AgentBackend, AgentSpec, ExecutorName, Limits, Mode, PolicyVersion, Priority, RepoRef, RunSpec,
 };
 use conductor_domain::time::Timestamp;
-use conductor_port::blobs::Blobs;
-use conductor_port::forge::{Forge, Issue, NewCheck, NewPullRequest, PullRequestReading, RepoDescription};
+use conductor_port::blobs::{Blobs, KeptBytes};
+use conductor_port::forge::{
+    Forge, Issue, NewCheck, NewPullRequest, PastPullRequest, PullRequestReading, RepoDescription,
+};
 use conductor_port::inbox::{Accepted, Inbox, Submission, SubmitError};
+use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
 use conductor_port::ledger::{
-    AppendError, Batch, EffectRow, ForgeWrite, LeaseWish, Leased, Ledger, Projection, Record, Renewal,
-    RunRow, Settlement, StreamId,
+    AppendError, Batch, Candidates, EffectRow, ForgeWrite, LeaseWish, Leased, Ledger, Projections, Record,
+    Renewal, RunRow, Settlement, StreamId,
 };
 use conductor_port::views::{RunFilter, StreamHead, Views};
 use conductor_port::workspace::GitToken;
@@ -41,7 +46,7 @@ use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::api::{AuditView, ReplayView};
+use crate::api::{AuditView, ReplayView, TroubleView};
 use crate::backstage::{Backstage, Change, Talk};
 use crate::door::{Door, RunDefaults, Settings, Token, router};
 use crate::reader::Reader;
@@ -63,6 +68,7 @@ pub(crate) struct World {
     pub(crate) records: Vec<Record>,
     pub(crate) issues: BTreeMap<u64, Result<Issue, IssueProblem>>,
     pub(crate) down: bool,
+    pub(crate) now: Timestamp,
     /// Runs whose working directory is being made.
     pub(crate) begun: Vec<RunId>,
     dedupe: BTreeSet<String>,
@@ -82,6 +88,7 @@ impl Fake {
             body: "B".into(),
             open: true,
             author: "ann".into(),
+            comments: vec![],
         };
         {
             let mut world = fake.world();
@@ -92,6 +99,7 @@ impl Fake {
                 repo: repo(),
                 test_command: vec!["make".into()],
                 slots: 1,
+                test_egress: TestEgress::None,
             };
             world.instance.repos.insert(RepoId(7), registration);
             world.issues.insert(1, Ok(issue));
@@ -121,12 +129,22 @@ impl Fake {
                 public_url: format!("http://{HOST}/"),
             },
             mint: Arc::new(|| RunId::parse("r-new").expect("a slug")),
+            secret: {
+                let made = std::sync::atomic::AtomicU32::new(0);
+                Arc::new(move || {
+                    format!(
+                        "secret-{}",
+                        made.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+                    )
+                })
+            },
+            clock: fake.clone(),
             version: "0".into(),
             pid: 1,
             started_at: Timestamp(1),
             shutdown: CancellationToken::new(),
         };
-        let reader = Reader::new(fake.clone(), fake.clone(), fake.clone());
+        let reader = Reader::new(fake.clone(), fake.clone(), fake.clone(), fake.clone());
         router(Arc::new(Door::new(
             reader,
             fake.clone(),
@@ -253,6 +271,7 @@ pub(crate) fn row(id: &str, issue: u64, pull_request: Option<u64>) -> RunRow {
         limits: Limits::default(),
         policy: PolicyVersion("1".into()),
         page: "http://c/r".into(),
+        skills: vec![],
     };
     let started = Event::RunStarted { spec: Box::new(spec) };
     let mut state = conductor_domain::evolve(None, &started).expect("a run exists once it is started");
@@ -272,6 +291,7 @@ pub(crate) fn row(id: &str, issue: u64, pull_request: Option<u64>) -> RunRow {
         held: false,
         needs_human: false,
         terminal: false,
+        cleaned_up: false,
         priority: 5,
         pull_request,
         deadline: None,
@@ -309,6 +329,12 @@ impl Inbox for Fake {
             seq: 1,
             duplicate: false,
         })
+    }
+}
+
+impl conductor_port::clock::Clock for Fake {
+    fn now(&self) -> Timestamp {
+        self.world().now
     }
 }
 
@@ -388,7 +414,7 @@ impl Ledger for Fake {
             .collect())
     }
 
-    async fn dispatchable(&self, _: Timestamp, _: u32) -> Result<Vec<EffectRow>, Fault> {
+    async fn dispatchable(&self, _: &Candidates) -> Result<Vec<EffectRow>, Fault> {
         not_asked()
     }
 
@@ -396,7 +422,7 @@ impl Ledger for Fake {
         not_asked()
     }
 
-    async fn end_leases(&self) -> Result<u32, Fault> {
+    async fn end_leases(&self, _: &str) -> Result<u32, Fault> {
         not_asked()
     }
 
@@ -408,8 +434,23 @@ impl Ledger for Fake {
         not_asked()
     }
 
-    async fn replace_projections(&self, _: Vec<Projection>) -> Result<(), Fault> {
+    async fn replace_projections(&self, _: Projections) -> Result<(), Fault> {
         not_asked()
+    }
+}
+
+#[async_trait]
+impl Leases for Fake {
+    async fn take(&self, _: &ResourceLease) -> Result<Taken, Fault> {
+        not_asked()
+    }
+
+    async fn give_back(&self, _: &RunId, _: ResourceKind, _: &str) -> Result<(), Fault> {
+        not_asked()
+    }
+
+    async fn held(&self, _: Option<&RunId>) -> Result<Vec<ResourceLease>, Fault> {
+        Ok(vec![])
     }
 }
 
@@ -422,6 +463,10 @@ impl Blobs for Fake {
 
     async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault> {
         Ok(self.world().blobs.get(digest).cloned())
+    }
+
+    async fn list(&self, _: &str, _: u32) -> Result<Vec<KeptBytes>, Fault> {
+        not_asked()
     }
 }
 
@@ -457,6 +502,10 @@ impl Forge for Fake {
         not_asked()
     }
 
+    async fn remove_repeats(&self, _: &RepoRef, _: CommentTarget, _: &str) -> Result<u32, Fault> {
+        not_asked()
+    }
+
     async fn open_pull_request(
         &self,
         _: &RepoRef,
@@ -466,6 +515,10 @@ impl Forge for Fake {
     }
 
     async fn pull_request(&self, _: &RepoRef, _: PullRequestNumber) -> Result<PullRequestReading, Fault> {
+        not_asked()
+    }
+
+    async fn past_pull_requests(&self, _: &RepoRef, _: u8) -> Result<Vec<PastPullRequest>, Fault> {
         not_asked()
     }
 
@@ -494,6 +547,14 @@ impl Backstage for Fake {
 
     fn talk(&self) -> BoxStream<'static, Talk> {
         stream::empty().boxed()
+    }
+
+    fn trouble(&self) -> Option<TroubleView> {
+        None
+    }
+
+    async fn skills(&self) -> Result<Vec<conductor_domain::skill::SkillLock>, Fault> {
+        Ok(vec![])
     }
 
     async fn verify(&self) -> Result<AuditView, Fault> {

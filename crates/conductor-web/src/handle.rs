@@ -7,30 +7,8 @@ pub(crate) mod run;
 pub(crate) mod audit;
 
 use axum::http::Uri;
-use axum::response::Html;
 
 use crate::error::Error;
-use crate::extract::NamedRun;
-
-/// Answers at the root until there are pages.
-pub(crate) async fn greet() -> &'static str {
-    "Conductor is running; talk to it with the `conductor` command.\n"
-}
-
-/// Answers where comments at the forge link to. It says the same about every id, for whoever asks here has shown no
-/// token: not even whether there is such a run.
-pub(crate) async fn run_page(NamedRun(run): NamedRun) -> Html<String> {
-    // The grammar of ids leaves nothing to escape; a page does not rely on that.
-    let id = run
-        .as_str()
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    Html(format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Conductor: run {id}</title>\n\
-         <p>Run {id}: <code>conductor run show {id}</code> shows it, on the machine where Conductor runs.</p>\n</html>\n"
-    ))
-}
 
 /// Answers where nothing is.
 pub(crate) async fn nothing_here(uri: Uri) -> Error {
@@ -41,15 +19,13 @@ pub(crate) async fn nothing_here(uri: Uri) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-    use axum::http::{Request, StatusCode, header};
+    use axum::http::{StatusCode, header};
     use conductor_domain::digest::Digest;
     use conductor_domain::input::{Action, Input};
     use conductor_port::blobs::Blobs;
-    use http_body_util::BodyExt;
     use tower::ServiceExt;
 
-    use crate::fake::{Fake, HOST, request, row};
+    use crate::fake::{Fake, request, row};
 
     /// S-57: what an agent wrote never opens in a browser.
     #[tokio::test]
@@ -79,47 +55,6 @@ mod tests {
             fake.ask(request("GET", "/api/v1/artifacts/..%2f..", "")).await.0,
             StatusCode::UNPROCESSABLE_ENTITY
         );
-    }
-
-    /// S-55, S-57: the link in every comment leads somewhere; without a token it tells nothing and runs nothing.
-    #[tokio::test]
-    async fn the_page_of_a_run_tells_nothing_about_it() {
-        let fake = Fake::with_repo();
-        fake.world().rows.push(row("r-1", 1, None));
-        let page = async |path: &'static str| {
-            let request = Request::builder()
-                .uri(path)
-                .header(header::HOST, HOST)
-                .body(Body::empty())
-                .expect("a well-formed request");
-            let response = fake
-                .router()
-                .oneshot(request)
-                .await
-                .expect("a router never fails");
-            let (parts, body) = response.into_parts();
-            let bytes = body.collect().await.expect("a body").to_bytes();
-            (parts, String::from_utf8_lossy(&bytes).into_owned())
-        };
-        let (known, text) = page("/runs/r-1").await;
-        assert_eq!(known.status, StatusCode::OK);
-        assert_eq!(known.headers[header::CONTENT_TYPE], "text/html; charset=utf-8");
-        let policy = known.headers[header::CONTENT_SECURITY_POLICY]
-            .to_str()
-            .expect("text");
-        assert_eq!(policy, "default-src 'none'; frame-ancestors 'none'; sandbox");
-        assert!(text.contains("conductor run show r-1"), "{text}");
-        let (unknown, other) = page("/runs/r-9").await;
-        assert_eq!(unknown.status, StatusCode::OK);
-        assert_eq!(
-            other.replace("r-9", "r-1"),
-            text,
-            "a run that is not there looks the same"
-        );
-        let (hostile, answer) = page("/runs/%3Cscript%3E").await;
-        assert_eq!(hostile.status, StatusCode::UNPROCESSABLE_ENTITY);
-        assert_eq!(hostile.headers[header::CONTENT_TYPE], "application/problem+json");
-        assert!(!answer.contains("text/html"), "{answer}");
     }
 
     /// RUN-7, RUN-11: the door passes on what was asked, with the operator's name, and judges nothing.

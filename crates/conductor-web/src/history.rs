@@ -3,7 +3,9 @@
 //! Folds the events with the domain's own `evolve`, so that it cannot disagree with it. This module does not know where
 //! records are kept.
 
+use conductor_domain::egress::EgressDenial;
 use conductor_domain::event::Event;
+use conductor_domain::id::EffectId;
 use conductor_domain::invocation::Purpose;
 use conductor_domain::plan::Plan;
 use conductor_domain::run::Run;
@@ -24,6 +26,7 @@ pub(crate) struct History {
     pub(crate) plans: u32,
     pub(crate) attempts: u32,
     pub(crate) saved: Option<String>,
+    pub(crate) denials: Vec<(Timestamp, EffectId, EgressDenial)>,
 }
 
 /// Reads the event that a decision record holds; a fact holds none.
@@ -45,12 +48,15 @@ impl History {
             self.plan = Some(plan.clone());
         } else if let Event::InvocationEnded {
             purpose: Purpose::Implement,
+            counts: true,
             ..
         } = &event
         {
             self.attempts += 1;
         } else if let Event::CleanedUp { saved } = &event {
             self.saved.clone_from(saved);
+        } else if let Event::EgressDenied { effect, denial } = &event {
+            self.denials.push((record.at, effect.clone(), denial.clone()));
         }
         self.run = conductor_domain::evolve(self.run.take(), &event);
         let Some(run) = &self.run else { return };

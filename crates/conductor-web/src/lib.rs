@@ -1,4 +1,4 @@
-//! The HTTP door: a JSON API for the command line, webhooks from the forge, and a live stream of each run.
+//! The HTTP door: pages for people, a JSON API for the command line, webhooks from the forge, and live streams.
 //!
 //! A handler reads through a [`Reader`] and submits through the `Inbox`; it decides nothing and changes nothing by
 //! itself. Every request carries the right `Host`, every one but a signed webhook the bearer token. The words on
@@ -8,6 +8,7 @@
 
 pub mod api;
 pub mod visible;
+pub mod words;
 mod error;
 mod history;
 mod detail;
@@ -18,6 +19,7 @@ mod guard;
 mod extract;
 mod start;
 mod handle;
+mod page;
 mod stream;
 mod webhook;
 #[cfg(test)]

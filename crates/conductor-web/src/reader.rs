@@ -7,20 +7,24 @@ use std::sync::Arc;
 use conductor_domain::artifact::Artifact;
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::EffectKind;
-use conductor_domain::fault::Fault;
+use conductor_domain::egress::{EgressDenial, EgressWay, Grant};
+use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::gate::GateKind;
-use conductor_domain::id::{OperatorName, RunId};
+use conductor_domain::id::{EffectId, OperatorName, RunId};
 use conductor_domain::instance::{Instance, Registration};
 use conductor_domain::phase::{Phase, Proposing, ProposingStep, SetUp};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::run::Run;
+use conductor_domain::time::Timestamp;
 use conductor_port::blobs::Blobs;
+use conductor_port::lease::{Leases, ResourceKind};
 use conductor_port::ledger::{Ledger, Record, RunRow, StreamId};
 use conductor_port::views::{RunFilter, Views};
 
 use crate::api::{
-    Approvals, EffectList, EffectView, EventList, EventView, GateView, InstanceView, PullRequestView,
-    RepoView, RunDetail, RunList, StateChange, SuspensionView, TextView, WriteList, WriteView,
+    Approvals, DenialView, EffectList, EffectView, EventList, EventView, GateView, GrantView, InstanceView,
+    PullRequestView, RepoView, RunDetail, RunList, RunView, StateChange, SuspensionView, TextView, WriteList,
+    WriteView,
 };
 use crate::detail;
 use crate::error::Error;
@@ -37,12 +41,23 @@ pub struct Reader {
     views: Arc<dyn Views>,
     ledger: Arc<dyn Ledger>,
     blobs: Arc<dyn Blobs>,
+    leases: Arc<dyn Leases>,
 }
 
 impl Reader {
-    /// Makes a reader over three views of one store.
-    pub fn new(views: Arc<dyn Views>, ledger: Arc<dyn Ledger>, blobs: Arc<dyn Blobs>) -> Self {
-        Self { views, ledger, blobs }
+    /// Makes a reader over four views of one store.
+    pub fn new(
+        views: Arc<dyn Views>,
+        ledger: Arc<dyn Ledger>,
+        blobs: Arc<dyn Blobs>,
+        leases: Arc<dyn Leases>,
+    ) -> Self {
+        Self {
+            views,
+            ledger,
+            blobs,
+            leases,
+        }
     }
 
     /// Reads a run's row and state; a run that is not there is a refusal with a code.
@@ -64,7 +79,10 @@ impl Reader {
         let next = rows.last().filter(|_| full).map(|row| row.run.clone());
         let mut runs = Vec::with_capacity(rows.len());
         for row in &rows {
-            runs.push(detail::run_view(row, &parse_state(row)?));
+            runs.push(match parse_state(row) {
+                Ok(run) => detail::run_view(row, &run),
+                Err(fault) => damaged(row, fault),
+            });
         }
         Ok(RunList { runs, next })
     }
@@ -102,11 +120,24 @@ impl Reader {
             limit: MAX_RUNS,
             ..RunFilter::default()
         };
-        let mut waiting = Vec::new();
+        let mut approvals = Approvals {
+            waiting: vec![],
+            damaged: vec![],
+        };
         for row in self.views.runs(&filter).await? {
-            waiting.push(self.detail(&row, &parse_state(&row)?).await?);
+            let detail = match parse_state(&row) {
+                Ok(run) => self.detail(&row, &run).await,
+                Err(fault) => Err(fault.into()),
+            };
+            match detail {
+                Ok(detail) => approvals.waiting.push(detail),
+                Err(Error::Fault(fault)) if fault.kind == FaultKind::Permanent => {
+                    approvals.damaged.push(damaged(&row, fault));
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(Approvals { waiting })
+        Ok(approvals)
     }
 
     /// Says which slot a run waits for, where all are taken by others; it would look busy otherwise.
@@ -120,13 +151,14 @@ impl Reader {
         };
         let filter = RunFilter {
             repo: Some(row.repo),
+            unfinished: true,
             limit: MAX_RUNS,
             ..RunFilter::default()
         };
         let mut taken = 0;
         for other in self.views.runs(&filter).await? {
-            let other = parse_state(&other)?;
-            let holds_one = !other.cleaned_up
+            let Ok(other) = parse_state(&other) else { continue };
+            let holds_one = !other.is_out_of_the_way()
                 && !matches!(other.phase, Phase::Pending(SetUp::ReadingIssue))
                 && !self.is_before_its_slot(&other).await?;
             taken += u32::from(holds_one);
@@ -178,6 +210,8 @@ impl Reader {
         Ok(RunDetail {
             run: detail::run_view(row, run),
             branch: run.spec.branch(),
+            ports: self.ports(&row.run).await?,
+            skills: run.spec.skills.iter().map(detail::skill_view).collect(),
             waits_for: queued.unwrap_or_else(|| detail::waits_for(run)),
             next: detail::next_steps(run, &allowed),
             allowed: allowed.into_iter().map(str::to_owned).collect(),
@@ -186,6 +220,7 @@ impl Reader {
             plan,
             phases: history.phases(),
             tests: history.tests,
+            denials: self.denials(run, &history.denials).await?,
             pull_request: run.pull_request.as_ref().map(|pull_request| PullRequestView {
                 number: pull_request.number.0,
                 url: pull_request.url.clone(),
@@ -197,6 +232,29 @@ impl Reader {
             cleaned_up: run.cleaned_up,
             saved: history.saved,
         })
+    }
+
+    async fn denials(
+        &self,
+        run: &Run,
+        denials: &[(Timestamp, EffectId, EgressDenial)],
+    ) -> Result<Vec<DenialView>, Error> {
+        if denials.is_empty() {
+            return Ok(vec![]);
+        }
+        let (instance, _) = self.views.instance().await?;
+        let project = &run.spec.project;
+        let granted = instance.egress_of(project);
+        let views = denials.iter();
+        Ok(views
+            .map(|(at, effect, denial)| detail::denial_view(*at, effect, denial, project, granted))
+            .collect())
+    }
+
+    async fn ports(&self, run: &RunId) -> Result<Vec<String>, Error> {
+        let held = self.leases.held(Some(run)).await?.into_iter();
+        let ports = held.filter(|lease| lease.kind == ResourceKind::Port);
+        Ok(ports.map(|lease| lease.name).collect())
     }
 
     async fn gate(&self, run: &Run) -> Result<Option<GateView>, Error> {
@@ -309,6 +367,7 @@ impl Reader {
                     until: *until,
                 })
                 .collect(),
+            egress: grants(&instance),
             projects: instance.projects,
             events: head.seq,
             head: head.hash,
@@ -320,6 +379,19 @@ impl Reader {
         let (instance, _) = self.views.instance().await?;
         Ok(find_registration(instance, name))
     }
+}
+
+fn grants(instance: &Instance) -> Vec<GrantView> {
+    let all = instance.egress.iter();
+    all.flat_map(|(project, grants)| {
+        let written = grants.iter().flat_map(Grant::written);
+        written.map(|grant| GrantView {
+            project: project.clone(),
+            grant,
+            risk: EgressWay::RISK.to_owned(),
+        })
+    })
+    .collect()
 }
 
 fn find_registration(instance: Instance, name: &str) -> Option<Registration> {
@@ -356,6 +428,10 @@ fn approved_artifacts(run: &Run) -> Vec<&Artifact> {
     }
 }
 
+fn damaged(row: &RunRow, fault: Fault) -> RunView {
+    detail::damaged_view(row, &Error::Fault(fault).problem())
+}
+
 /// Parses a row's state.
 pub(crate) fn parse_state(row: &RunRow) -> Result<Run, Fault> {
     serde_json::from_str(&row.state).map_err(|error| {
@@ -375,6 +451,7 @@ fn repo_view(registration: &Registration) -> RepoView {
         test_command: registration.test_command.clone(),
         slots: registration.slots,
         clone_url: registration.repo.clone_url.clone(),
+        test_egress: registration.test_egress,
     }
 }
 
@@ -403,7 +480,7 @@ mod tests {
 
     fn reader(fake: &Fake) -> Reader {
         let fake = Arc::new(fake.clone());
-        Reader::new(fake.clone(), fake.clone(), fake)
+        Reader::new(fake.clone(), fake.clone(), fake.clone(), fake)
     }
 
     fn run() -> RunId {

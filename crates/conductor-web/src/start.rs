@@ -46,6 +46,7 @@ pub(crate) async fn start(door: &Door, wish: StartRun) -> Result<Started, Error>
         limits: defaults.limits.clone(),
         policy: defaults.policy.clone(),
         page: page.clone(),
+        skills: door.backstage.skills().await?,
     };
     let input = Input::StartRun { spec: Box::new(spec) };
     let submission = Submission {

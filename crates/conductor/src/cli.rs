@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    approvals, audit, completions, demo, doctor, kill_switch, project, projections, repo, run, serve,
+    approvals, audit, completions, demo, doctor, egress, exec, kill_switch, open, project, projections, repo,
+    run, serve, skills, tools,
 };
 
 /// Lets AI coding agents do engineering work on your repositories, under your control.
@@ -29,14 +30,14 @@ pub(crate) struct Cli {
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// Where Conductor keeps everything [default: ~/.local/share/conductor]
-    #[arg(long, global = true, env = "CONDUCTOR_DATA_DIR", value_name = "DIR")]
+    /// Where Conductor keeps everything [default: CONDUCTOR_DATA_DIR, else ~/.local/share/conductor]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Prints data as JSON on stdout; talk stays on stderr
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
     /// Says nothing on stderr but what went wrong
-    #[arg(long, short = 'q', global = true)]
+    #[arg(long, short = 'q', global = true, help_heading = "Global options")]
     pub(crate) quiet: bool,
 }
 
@@ -51,11 +52,16 @@ pub(crate) enum Command {
     /// Registers repositories
     #[command(subcommand)]
     Repo(repo::RepoCommand),
+    /// Says what sandboxes may reach at the network
+    #[command(subcommand)]
+    Egress(egress::EgressCommand),
     /// Starts, watches and steers runs
     #[command(subcommand)]
     Run(run::RunCommand),
     /// Lists what waits for a person
     Approvals,
+    /// Prints a link that signs one browser in to the pages
+    Open(open::OpenArgs),
     /// Proves that nothing was tampered with
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -64,8 +70,15 @@ pub(crate) enum Command {
     Projections(projections::ProjectionsCommand),
     /// Stops all agent execution, or lets it go on
     KillSwitch(kill_switch::KillSwitchArgs),
+    /// Puts skills where agents find them: directories of this machine, running containers
+    Skills(Box<skills::SkillsArgs>),
     /// Plays a whole run on this machine: no account, no key, no network
     Demo(demo::DemoArgs),
+    /// Runs one command or file tool in a sandbox, without a server
+    Exec(exec::ExecArgs),
+    /// Serves safe tools of one directory to any agent that speaks the Model Context Protocol
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
     /// Looks for what could be wrong on this machine
     Doctor(doctor::DoctorArgs),
     /// Prints a completion script for a shell
@@ -81,12 +94,17 @@ pub(crate) async fn dispatch(
         Command::Serve(args) => Box::pin(serve::serve(session, *args)).await,
         Command::Project(command) => project::project(session, command).await,
         Command::Repo(command) => repo::repo(session, command).await,
+        Command::Egress(command) => egress::egress(session, command).await,
         Command::Run(command) => run::run(session, command).await,
         Command::Approvals => approvals::approvals(session).await,
+        Command::Open(args) => open::open(session, args).await,
         Command::Audit(command) => audit::audit(session, command).await,
         Command::Projections(command) => projections::projections(session, command).await,
         Command::KillSwitch(args) => kill_switch::kill_switch(session, args).await,
+        Command::Skills(args) => skills::skills(session, *args).await,
         Command::Demo(args) => demo::demo(session, args).await,
+        Command::Exec(args) => Box::pin(exec::exec(session, args)).await,
+        Command::Tools(command) => Box::pin(tools::tools(session, command)).await,
         Command::Doctor(args) => doctor::doctor(session, args).await,
         Command::Completions(args) => completions::completions(args),
     }

@@ -5,11 +5,16 @@
 pub(crate) mod serve;
 pub(crate) mod project;
 pub(crate) mod repo;
+pub(crate) mod egress;
 pub(crate) mod run;
 pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod projections;
 pub(crate) mod kill_switch;
+pub(crate) mod open;
+pub(crate) mod skills;
 pub(crate) mod demo;
+pub(crate) mod exec;
+pub(crate) mod tools;
 pub(crate) mod doctor;
 pub(crate) mod completions;

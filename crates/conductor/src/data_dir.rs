@@ -3,6 +3,7 @@
 //! This module does not know what the files hold.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -41,14 +42,19 @@ impl DataDir {
         self.0.join("server.json")
     }
 
+    /// Where the sandboxes of this server knock; nobody else may look into it.
+    pub(crate) fn doors(&self) -> PathBuf {
+        self.0.join("doors")
+    }
+
     /// Settings of `serve`.
     pub(crate) fn settings_file(&self) -> PathBuf {
         self.0.join("conductor.toml")
     }
 
-    /// Where commands without a sandbox get their private directories.
-    pub(crate) fn sandboxes(&self) -> PathBuf {
-        self.0.join("sandboxes")
+    /// The name of the server that uses it, among all of one database: what it left when it died is known by it.
+    pub(crate) fn worker(&self) -> Result<String, Failure> {
+        crate::storage::kept_word(&self.0.join("worker.id")).map(|word| format!("w-{word}"))
     }
 
     /// The working directories of runs.
@@ -58,13 +64,8 @@ impl DataDir {
 
     /// Makes it, readable by its owner only; one that others can read is made private.
     pub(crate) fn create(&self) -> Result<(), Failure> {
-        let cannot = |error: std::io::Error| {
-            Failure::coded(
-                "CDR0409",
-                format!("making the data directory {}: {error}", self.0.display()),
-                "name another directory with --data-dir, or look at the permissions of its parents",
-            )
-        };
+        let cannot =
+            |error: io::Error| unusable(format!("making the data directory {}", self.0.display()), &error);
         DirBuilder::new()
             .recursive(true)
             .mode(OWNER_ONLY)
@@ -84,8 +85,8 @@ impl DataDir {
     /// Claims it for this process.
     pub(crate) fn claim(&self) -> Result<Claim, Failure> {
         let path = self.0.join("server.lock");
-        let cannot = |error: std::io::Error| {
-            Failure::because(
+        let cannot = |error: io::Error| {
+            unusable(
                 format!("locking the data directory with {}", path.display()),
                 &error,
             )
@@ -107,6 +108,20 @@ impl DataDir {
             Err(TryLockError::Error(error)) => Err(cannot(error)),
         }
     }
+}
+
+/// Says that the file system did not do what the data directory needs, and what a person can do about it.
+pub(crate) fn unusable(attempted: impl std::fmt::Display, error: &io::Error) -> Failure {
+    let is_full = matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    );
+    let hint = if is_full {
+        "make room on the disk that holds the data directory, then try again"
+    } else {
+        "name another directory with --data-dir, or look at the permissions of this one and its parents"
+    };
+    Failure::coded("CDR0409", format!("{attempted}: {error}"), hint)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Reads the environment of the process: who runs it, and where programs lie.
 //!
-//! The one home of environment variables besides the command line's own. This module does not know what they are used for.
+//! The one home of environment variables. This module does not know what they are used for.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,9 +18,13 @@ pub(crate) fn operator() -> OperatorName {
         .unwrap_or_else(|_| OperatorName::parse("operator").expect("a plain word is an operator name"))
 }
 
-/// The directory for data of this user, where nothing else is said.
+/// The directory for data: the one that the environment names, else the one of this user.
 #[allow(clippy::disallowed_methods, reason = "the one home of the environment")]
 pub(crate) fn default_data_dir() -> Option<PathBuf> {
+    // Read here and not by the command line's parser, which would print it in every usage line.
+    if let Some(named) = std::env::var_os("CONDUCTOR_DATA_DIR").filter(|path| !path.is_empty()) {
+        return Some(named.into());
+    }
     let shared = std::env::var_os("XDG_DATA_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute());
@@ -29,8 +33,33 @@ pub(crate) fn default_data_dir() -> Option<PathBuf> {
         .map(|dir| dir.join("conductor"))
 }
 
+/// A guest to use instead of the embedded one.
+#[allow(clippy::disallowed_methods, reason = "the one home of the environment")]
+pub(crate) fn guest() -> Option<PathBuf> {
+    std::env::var_os("CONDUCTOR_GUEST").map(PathBuf::from)
+}
+
+/// What the client of a container engine needs of it; nothing of this reaches a container.
+#[allow(clippy::disallowed_methods, reason = "the one home of the environment")]
+pub(crate) fn engine() -> Vec<(OsString, OsString)> {
+    ["HOME", "DOCKER_HOST", "XDG_RUNTIME_DIR"]
+        .into_iter()
+        .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
+        .collect()
+}
+
 /// Everything, for finding toolchains as the operator would.
 #[allow(clippy::disallowed_methods, reason = "the one home of the environment")]
 pub(crate) fn all() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()
+}
+
+/// The home directory: `HOME`, else what Windows calls it.
+#[allow(clippy::disallowed_methods, reason = "the one home of the environment")]
+pub(crate) fn home() -> Option<PathBuf> {
+    ["HOME", "USERPROFILE"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from)
+        .find(|path| path.is_absolute())
 }

@@ -23,11 +23,13 @@ pub(crate) enum Exit {
     Refused = 4,
     /// A person must act before it can go on.
     NeedsHuman = 5,
+    /// What is there differs from what is wanted, and that was to be strict; ends with 3, as skills have it everywhere.
+    Differs = 103,
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit as u8 % 100)
     }
 }
 

@@ -61,6 +61,12 @@ impl Out {
         Self::text(&text)
     }
 
+    /// How wide data may be; anything where no terminal shows it.
+    pub(crate) fn columns() -> Option<usize> {
+        let (_rows, columns) = console::Term::stdout().size_checked()?;
+        Some(usize::from(columns))
+    }
+
     /// Prints text that is data.
     pub(crate) fn text(text: &str) -> Result<(), Failure> {
         match io::stdout().lock().write_all(text.as_bytes()) {

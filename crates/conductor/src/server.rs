@@ -8,24 +8,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conductor_domain::artifact::ArtifactKind;
-use conductor_domain::spec::{AgentBackend, AgentSpec, ExecutorName, Limits, Mode, PolicyVersion};
+use conductor_domain::egress::Grant;
+use conductor_domain::spec::{AgentBackend, AgentSpec, Limits, Mode, PolicyVersion};
 use conductor_domain::time::Millis;
-use conductor_engine::Recovered;
-use conductor_executor::{Consent, Toolchain};
-use conductor_port::clock::Clock as _;
+use conductor_engine::{PortRange, Recovered};
+use conductor_executor::Toolchain;
+use conductor_gateway::egress::Outside;
 use conductor_web::{Door, RunDefaults, Settings, Token, router};
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{SystemClock, mint_run, mint_secret};
+use crate::clock::{mint_run, mint_secret};
 use crate::data_dir::{Claim, DataDir};
 use crate::environment;
-use crate::exit::Failure;
+use crate::executors::Named;
+use crate::exit::{Exit, Failure};
 use crate::server_file::{Published, ServerFile};
 use crate::settings::DatabaseUrl;
-use crate::wire::{self, BehindTheDoor, Machine, Parts, Records};
+use crate::storage::Storage;
+use crate::wire::{self, BehindTheDoor, Listening, Machine, Parts, RoleSkills, Seat};
 
 /// How long open requests may take to end at shutdown.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,12 +44,21 @@ pub(crate) struct Setup {
     pub(crate) forge: conductor_github::Config,
     pub(crate) webhook_secret: Option<SecretString>,
     pub(crate) public_url: Option<String>,
-    pub(crate) executor: ExecutorName,
-    pub(crate) consent: Consent,
+    pub(crate) executor: Named,
     pub(crate) toolchain: Toolchain,
     pub(crate) scenario: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) lease: Millis,
+    pub(crate) storage: Storage,
+    /// By how much the machine's clock is wrong, in tests.
+    pub(crate) clock_ahead: Millis,
+    pub(crate) ports: PortRange,
+    /// Which role has which skills.
+    pub(crate) skills: RoleSkills,
+    /// What the sandboxes of every project may reach.
+    pub(crate) egress: Vec<Grant>,
+    /// The world beyond the egress proxy.
+    pub(crate) outside: Arc<dyn Outside>,
 }
 
 /// A running server.
@@ -57,8 +69,8 @@ pub(crate) struct Server {
     shutdown: CancellationToken,
     http: JoinHandle<std::io::Result<()>>,
     engine: JoinHandle<()>,
-    records: Records,
-    database_claim: conductor_store::Claim,
+    seat: Seat,
+    _listening: Listening,
     _published: Published,
     _claim: Claim,
 }
@@ -68,8 +80,10 @@ impl Server {
     pub(crate) async fn start(setup: Setup) -> Result<Self, Failure> {
         setup.data_dir.create()?;
         let claim = setup.data_dir.claim()?;
-        let (records, database_claim) = wire::open(&setup.data_dir, setup.database_url.as_ref()).await?;
-        let clock = Arc::new(SystemClock::default());
+        let url = setup.database_url.as_ref();
+        let seat = wire::take_seat(&setup.data_dir, url, &setup.storage, setup.clock_ahead).await?;
+        let (records, clock) = (seat.records.clone(), seat.clock.clone());
+        records.check_instance().await?;
         let token = mint_secret();
         let secrets = setup
             .webhook_secret
@@ -78,15 +92,28 @@ impl Server {
             .chain([token.clone()])
             .chain(setup.database_url.iter().map(|url| url.expose().to_owned()))
             .collect();
+        let executor = setup.executor.name();
+        // Said now and not at the first run: what roles name must be there.
+        setup.skills.lock(&records.blobs()).await.map_err(|fault| {
+            let hint = "`conductor skills list --config FILE` shows the skills that there are; mend [skills] of the settings";
+            Failure::coded("CDR0421", fault.what, hint).exiting(Exit::Usage)
+        })?;
         let parts = Parts {
             forge: setup.forge,
-            consent: setup.consent,
+            executor: setup.executor,
             toolchain: setup.toolchain,
             clock: clock.clone(),
+            worker: seat.worker.clone(),
             lease: setup.lease,
+            ports: setup.ports,
+            egress: setup.egress,
+            outside: setup.outside,
+            doors: setup.data_dir.doors(),
             secrets,
         };
-        let Machine { engine, forge, keep } = wire::engine(&setup.data_dir, &records, parts).await?;
+        let Machine { engine, forge, keep } = wire::engine(&setup.storage, &records, parts).await?;
+        // Before the first look, so that nothing falls between the two.
+        let listening = wire::listen(&records, &engine).await?;
         let recovered = engine.recover().await?;
 
         let listener = TcpListener::bind(setup.listen).await.map_err(|error| {
@@ -126,12 +153,14 @@ impl Server {
             deliveries: setup.webhook_secret.map(wire::deliveries),
             run: RunDefaults {
                 agents,
-                executor: setup.executor,
+                executor,
                 limits: setup.limits,
                 policy: PolicyVersion("builtin-1".to_owned()),
                 public_url,
             },
             mint: Arc::new(mint_run),
+            secret: Arc::new(mint_secret),
+            clock: clock.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: file.pid,
             started_at: file.started_at,
@@ -140,6 +169,7 @@ impl Server {
         let backstage = Arc::new(BehindTheDoor {
             engine: engine.clone(),
             records: records.clone(),
+            skills: setup.skills,
         });
         let door = Door::new(records.reader(), engine.clone(), keep, forge, backstage, settings);
         let app = router(Arc::new(door));
@@ -153,8 +183,8 @@ impl Server {
             shutdown,
             http,
             engine,
-            records,
-            database_claim,
+            seat,
+            _listening: listening,
             _published: published,
             _claim: claim,
         })
@@ -165,9 +195,9 @@ impl Server {
         &self.file
     }
 
-    /// Returns when another server may work on the database; this one must not go on.
-    pub(crate) async fn lost(&mut self) {
-        self.database_claim.lost().await;
+    /// Returns when this server must not go on: another has its name, or another version works on the database.
+    pub(crate) async fn lost(&mut self) -> Failure {
+        wire::cannot_open(self.seat.claim.lost().await)
     }
 
     /// What the start put right.
@@ -180,7 +210,7 @@ impl Server {
         self.shutdown.cancel();
         let http = tokio::time::timeout(PATIENCE, self.http).await;
         let engine = self.engine.await;
-        self.records.close().await;
+        self.seat.records.close().await;
         if let Ok(Ok(Err(error))) = http {
             return Err(Failure::because("serving requests", &error));
         }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use conductor_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::data_dir::unusable;
 use crate::exit::Failure;
 
 /// Where a server is.
@@ -56,7 +57,7 @@ impl ServerFile {
 
     /// Writes the file; it is removed when the guard goes.
     pub(crate) fn publish(&self, path: &Path) -> Result<Published, Failure> {
-        let cannot = |error: std::io::Error| Failure::because(format!("writing {}", path.display()), &error);
+        let cannot = |error: std::io::Error| unusable(format!("writing {}", path.display()), &error);
         let parent = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::Builder::new()
             .permissions(std::fs::Permissions::from_mode(0o600))

@@ -2,6 +2,10 @@
 //!
 //! Runs one command and turns its end into an exit code. This module does not know any command.
 
+use std::sync::Arc;
+
+use conductor_gateway::egress::Outside;
+
 use crate::cli::{self, Cli};
 use crate::client::Client;
 use crate::data_dir::DataDir;
@@ -18,10 +22,12 @@ pub(crate) struct Session {
     pub(crate) out: Out,
     /// Where the data is.
     pub(crate) data_dir: DataDir,
+    /// The world beyond the egress proxy.
+    pub(crate) outside: Arc<dyn Outside>,
 }
 
 /// Runs the command and says what went wrong.
-pub(crate) fn run(cli: Cli) -> Exit {
+pub(crate) fn run(cli: Cli, outside: Arc<dyn Outside>) -> Exit {
     let data = if cli.global.json { Data::Json } else { Data::Text };
     let talk = if cli.global.quiet {
         Talk::ErrorsOnly
@@ -34,7 +40,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         .build()
         .map_err(|error| Failure::because("starting the program", &error))
         .and_then(|runtime| {
-            let session = Session::new(out, &cli)?;
+            let session = Session::new(out, &cli, outside)?;
             let ended = runtime.block_on(cli::dispatch(&session, cli.command));
             // A question that nobody answered must not keep the program from ending.
             runtime.shutdown_background();
@@ -47,7 +53,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
 }
 
 impl Session {
-    fn new(out: Out, cli: &Cli) -> Result<Self, Failure> {
+    fn new(out: Out, cli: &Cli, outside: Arc<dyn Outside>) -> Result<Self, Failure> {
         let path = cli
             .global
             .data_dir
@@ -67,6 +73,7 @@ impl Session {
         Ok(Self {
             out,
             data_dir: DataDir::new(path),
+            outside,
         })
     }
 

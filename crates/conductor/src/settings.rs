@@ -3,15 +3,25 @@
 //! The file is strict: an unknown key or a wrong value is an error with line and column. This module does not know what a
 //! server does with it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+use conductor_domain::egress::Grant;
+use conductor_domain::egress::grant::BadGrant;
+use conductor_domain::role::Role;
 use conductor_domain::spec::{InvocationLimits, Limits, RedFirst};
 use conductor_domain::time::Millis;
+use conductor_engine::PortRange;
+use conductor_executor::{docker, local};
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use crate::data_dir::DataDir;
+use crate::executors::Containers;
 use crate::exit::{Exit, Failure};
+use crate::wire::RoleSkills;
 
 /// Where a server listens unless told otherwise.
 const LISTEN: &str = "127.0.0.1:4180";
@@ -52,10 +62,148 @@ pub(crate) struct Told {
     /// Address of a PostgreSQL database that keeps the records, instead of a file in the data directory
     #[arg(long, value_name = "URL")]
     pub(crate) database_url: Option<DatabaseUrl>,
+    /// Directory for clones and working directories, shared by all servers of one database [default: the data directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) storage: Option<PathBuf>,
+    /// Ports on loopback that runs get for their own, two each [default: 21000-21511]
+    #[arg(long, value_name = "FIRST-LAST")]
+    pub(crate) ports: Option<String>,
     /// What runs may use up; in the file only.
     #[arg(skip)]
     #[serde(default)]
     pub(crate) limits: ToldLimits,
+    /// What one sandbox may use up; in the file only.
+    #[arg(skip)]
+    #[serde(default)]
+    pub(crate) sandbox: ToldSandbox,
+    /// What the sandboxes of every project may reach; in the file only.
+    #[arg(skip)]
+    #[serde(default)]
+    pub(crate) egress: ToldEgress,
+    /// Which role has which skills; in the file only.
+    #[arg(skip)]
+    #[serde(default)]
+    pub(crate) skills: ToldSkills,
+}
+
+/// Which role has which skills (SKILL-5); none unless it is written down.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ToldSkills {
+    file: Option<PathBuf>,
+    #[serde(default)]
+    planner: Vec<String>,
+    #[serde(default)]
+    implementer: Vec<String>,
+    #[serde(default)]
+    reviewer: Vec<String>,
+    #[serde(default)]
+    tester: Vec<String>,
+}
+
+impl ToldSkills {
+    /// The names by role, and the file that describes the skills.
+    pub(crate) fn by_role(&self, data_dir: &DataDir) -> RoleSkills {
+        let usual = || data_dir.path().join("skills/skills.toml");
+        RoleSkills {
+            file: self.file.clone().unwrap_or_else(usual),
+            wanted: BTreeMap::from([
+                (Role::Planner, self.planner.clone()),
+                (Role::Implementer, self.implementer.clone()),
+                (Role::Reviewer, self.reviewer.clone()),
+                (Role::Tester, self.tester.clone()),
+            ]),
+        }
+    }
+}
+
+/// What the sandboxes of every project may reach (EXEC-3); nothing unless it is written down.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ToldEgress {
+    #[serde(default, deserialize_with = "grants")]
+    pub(crate) allow: Vec<Grant>,
+}
+
+fn grants<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Grant>, D::Error> {
+    let written = Vec::<String>::deserialize(deserializer)?;
+    let read = |text: &String| {
+        Grant::parse(text).map_err(|error| {
+            let hint = BadGrant::HINT;
+            serde::de::Error::custom(format!("{}; {hint}", crate::exit::chain(&error)))
+        })
+    };
+    written.iter().map(read).collect()
+}
+
+/// What one sandbox may use up, where it differs from the defaults (EXEC-6).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ToldSandbox {
+    milli_cpus: Option<NonZeroU64>,
+    memory_mib: Option<NonZeroU64>,
+    processes: Option<NonZeroU64>,
+    open_files: Option<NonZeroU64>,
+    temporary_mib: Option<NonZeroU64>,
+    engine: Option<PathBuf>,
+    image: Option<String>,
+    #[serde(default)]
+    old_engine: bool,
+    #[serde(default)]
+    may_miss: Vec<MissingLimit>,
+}
+
+/// A limit that may be missing where no cgroup can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum MissingLimit {
+    Memory,
+    Processes,
+    Cpu,
+}
+
+impl ToldSandbox {
+    /// Completes the limits with the defaults.
+    pub(crate) fn limits(&self) -> local::Limits {
+        let usual = local::Limits::default();
+        let mib = |told: Option<NonZeroU64>, usual| told.map_or(usual, |told| told.get() << 20);
+        let count = |told: Option<NonZeroU64>, usual| told.map_or(usual, NonZeroU64::get);
+        local::Limits {
+            milli_cpus: count(self.milli_cpus, usual.milli_cpus),
+            memory: mib(self.memory_mib, usual.memory),
+            processes: count(self.processes, usual.processes),
+            open_files: count(self.open_files, usual.open_files),
+            temporary: mib(self.temporary_mib, usual.temporary),
+            ..usual
+        }
+    }
+
+    /// What containers are made with.
+    pub(crate) fn containers(&self) -> Containers {
+        Containers {
+            engine: self.engine.clone().unwrap_or_else(|| "docker".into()),
+            image: self
+                .image
+                .clone()
+                .unwrap_or_else(|| docker::BASE_IMAGE.to_owned()),
+            limits: self.limits(),
+            may_miss: self.may_miss(),
+            may_be_old: if self.old_engine {
+                docker::MayBeOld::OperatorSaysSo
+            } else {
+                docker::MayBeOld::No
+            },
+        }
+    }
+
+    /// The limits that may be missing; none unless named.
+    pub(crate) fn may_miss(&self) -> local::MayMiss {
+        local::MayMiss::these(self.may_miss.iter().map(|limit| match limit {
+            MissingLimit::Memory => local::Protection::Memory,
+            MissingLimit::Processes => local::Protection::Processes,
+            MissingLimit::Cpu => local::Protection::Cpu,
+        }))
+    }
 }
 
 /// The address of a database; it may hold a password and is not shown.
@@ -64,6 +212,11 @@ pub(crate) struct Told {
 pub(crate) struct DatabaseUrl(String);
 
 impl DatabaseUrl {
+    /// An address that was put together here.
+    pub(crate) fn new(address: impl Into<String>) -> Self {
+        Self(address.into())
+    }
+
     /// The address, for whoever connects.
     pub(crate) fn expose(&self) -> &str {
         &self.0
@@ -197,7 +350,12 @@ impl Told {
             agents: self.agents.or(file.agents),
             scenario: self.scenario.or(file.scenario),
             database_url: self.database_url.or(file.database_url),
+            storage: self.storage.or(file.storage),
+            ports: self.ports.or(file.ports),
             limits: file.limits,
+            sandbox: file.sandbox,
+            egress: file.egress,
+            skills: file.skills,
         })
     }
 
@@ -222,6 +380,26 @@ impl Told {
         Ok(address)
     }
 
+    /// Which ports runs get for their own (ENV-1).
+    pub(crate) fn ports(&self) -> Result<PortRange, Failure> {
+        let Some(text) = &self.ports else {
+            return Ok(PortRange::USUAL);
+        };
+        let ends = text.split_once('-');
+        let ends = ends.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+        let per_run = PortRange::USUAL.per_run;
+        match ends {
+            Some((first, last)) if first >= 1024 && first <= last && last - first >= per_run - 1 => {
+                Ok(PortRange { first, last, per_run })
+            }
+            Some(_) | None => Err(usage(
+                "CDR0406",
+                format!("`{text}` is no range of ports for runs"),
+                "write for example 21000-21511: from 1024 on, and at least two",
+            )),
+        }
+    }
+
     /// How the App signs in at the forge.
     pub(crate) fn forge(&self) -> Result<conductor_github::Config, Failure> {
         let url = self.forge_url.as_deref().unwrap_or(FORGE);
@@ -234,7 +412,12 @@ impl Told {
             .private_key_file
             .as_deref()
             .ok_or_else(|| missing("the App's private key", "give --private-key-file"))?;
-        Ok(conductor_github::Config::new(url, app_id, secret(key)?))
+        let mut config = conductor_github::Config::new(url, app_id, secret(key)?);
+        if is_loopback(url) {
+            // The limits are GitHub's; a forge on this machine is the demo's or a test's.
+            config.writes = conductor_github::WriteBudget::UNLIMITED;
+        }
+        Ok(config)
     }
 
     /// The secret that signs webhooks.
@@ -246,13 +429,7 @@ impl Told {
     pub(crate) fn scenario(&self) -> Result<Option<String>, Failure> {
         match (self.agents, &self.scenario) {
             (None, None) => Ok(None),
-            (Some(Agents::Scripted), Some(path)) => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    Failure::because(format!("reading the scenario {}", path.display()), &error)
-                })?;
-                check_scenario(&text, path)?;
-                Ok(Some(text))
-            }
+            (Some(Agents::Scripted), Some(path)) => read_scenario(path).map(Some),
             (Some(Agents::Scripted), None) => Err(usage(
                 "CDR0408",
                 "scripted agents need a scenario to play".to_owned(),
@@ -267,14 +444,30 @@ impl Told {
     }
 }
 
-/// Says where a scenario is wrong before anything is started.
-pub(crate) fn check_scenario(text: &str, path: &Path) -> Result<(), Failure> {
-    conductor_agent::Scenario::parse(text)
-        .map(|_| ())
-        .map_err(|invalid| {
-            let what = format!("the scenario {} cannot be played: {invalid}", path.display());
-            usage("CDR0408", what, "docs/scenarios.md describes the format")
-        })
+/// Reads a scenario, and says where it is wrong before anything is started.
+pub(crate) fn read_scenario(path: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let what = format!("reading the scenario {}: {error}", path.display());
+        usage(
+            "CDR0408",
+            what,
+            "name a file that you may read; docs/scenarios.md has one to begin with",
+        )
+    })?;
+    conductor_agent::Scenario::parse(&text).map_err(|invalid| {
+        let what = format!("the scenario {} cannot be played: {invalid}", path.display());
+        usage("CDR0408", what, "docs/scenarios.md describes the format")
+    })?;
+    Ok(text)
+}
+
+fn is_loopback(url: &str) -> bool {
+    let address = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = address.split(['/', '?']).next().unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
+    host.trim_matches(['[', ']'])
+        .parse::<std::net::IpAddr>()
+        .is_ok_and(|ip| ip.is_loopback())
 }
 
 fn usage(code: &str, what: String, hint: &str) -> Failure {
@@ -382,6 +575,38 @@ mod tests {
         let least =
             "[limits]\nreminder-seconds = 60\npoll-seconds = 1\nagent-retries = 0\nplan-revisions = 0\n";
         with_file(least, Told::default()).expect("valid");
+    }
+
+    /// EXEC-3, S-35: what may be reached is written down as host names, and nothing else is understood.
+    #[test]
+    fn the_network_is_granted_by_host_name_and_a_bad_one_is_named() {
+        let allow = |list: &str| with_file(&format!("[egress]\nallow = [{list}]\n"), Told::default());
+        assert!(
+            Told::default().egress.allow.is_empty(),
+            "nothing is granted by default"
+        );
+        let told =
+            allow("\"Files.Example\", \"*.files.example:8443\", \"http://files.example\"").expect("valid");
+        let written: Vec<String> = told.egress.allow.iter().flat_map(Grant::written).collect();
+        assert_eq!(
+            written,
+            ["files.example", "*.files.example:8443", "http://files.example"]
+        );
+        for bad in [
+            "127.0.0.1",
+            "*",
+            "*.example",
+            "localhost",
+            "files.example:0",
+            "files.example/x",
+            "[::1]:80",
+            "",
+        ] {
+            let failure = allow(&format!("\"{bad}\"")).expect_err(bad);
+            assert_eq!(failure.code.as_deref(), Some("CDR0406"), "{bad}");
+            assert!(failure.what.contains("line 2"), "{bad}: {}", failure.what);
+        }
+        with_file("[egress]\nalow = []\n", Told::default()).expect_err("an unknown key");
     }
 
     /// SEC-7: until there is a login, nobody else can reach the door.

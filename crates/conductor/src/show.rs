@@ -3,8 +3,6 @@
 //! No colour carries meaning: every state is a symbol and a word. This module does not know where anything comes from.
 
 pub(crate) mod table;
-pub(crate) mod time;
-pub(crate) mod state;
-pub(crate) mod sentence;
+pub(crate) use conductor_web::words::{sentence, state, text as words, time};
 pub(crate) mod run;
 pub(crate) mod progress;

@@ -66,10 +66,9 @@ impl Source {
                     phase: wanted.phase,
                     needs_human: wanted.needs_human,
                     open: wanted.open,
-                    pull_request: None,
-                    issue: None,
                     after: wanted.after,
                     limit: wanted.limit,
+                    ..RunFilter::default()
                 };
                 Ok(reader.runs(filter).await?)
             }

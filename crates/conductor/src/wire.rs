@@ -3,31 +3,46 @@
 //! The only file that names all of them. It decides nothing that a setting or a port could decide, and it does not know
 //! what a run is.
 
-use std::sync::Arc;
+mod backstage;
+mod room;
+mod denied;
+mod skills;
 
-use async_trait::async_trait;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
 use conductor_agent::Agents;
-use conductor_domain::fault::Fault;
+use conductor_domain::egress::Grant;
+use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::id::RunId;
-use conductor_domain::spec::ExecutorName;
 use conductor_domain::time::Millis;
+use conductor_engine::rebuild::Rebuilt;
 use conductor_engine::redact::{KnownForms, RedactedBlobs};
-use conductor_engine::{Committed, Engine, Executors, Live, Options, Ports, audit, rebuild, replay};
-use conductor_executor::{Consent, Toolchain, UnsafePlain};
+use conductor_engine::{Engine, Options, PortRange, Ports, audit, rebuild, replay};
+use conductor_executor::Toolchain;
+use conductor_gateway::door::Doors;
+use conductor_gateway::egress::{self, Egress, Outlets, Outside};
 use conductor_git::{Git, GitWorkspace, Identity, Protocol};
 use conductor_github::webhook as github;
 use conductor_port::clock::Clock;
-use conductor_port::ledger::StreamId;
-use conductor_store::{Claim, Database, OpenError, Settings};
+use conductor_store::{Claim, Database, Heard, OpenError, Settings};
 use conductor_web::api::{AuditView, FindingView, ReplayDifference, ReplayView};
-use conductor_web::{Backstage, Change, Delivery, Hint, ReadDelivery, Reader, Rejected, Talk};
-use futures_util::stream::{self, BoxStream, StreamExt as _};
+use conductor_web::{Delivery, Hint, ReadDelivery, Reader, Rejected};
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio::task::JoinHandle;
 
+use crate::clock::{SharedClock, SystemClock, mint_secret};
 use crate::data_dir::DataDir;
+use crate::executors::Named;
 use crate::exit::{Exit, Failure};
 use crate::settings::{DatabaseUrl, Told};
+use crate::storage::Storage;
+
+pub(crate) use backstage::BehindTheDoor;
+use denied::ToEngine;
+pub(crate) use room::{address, scratch};
+pub(crate) use skills::RoleSkills;
 
 /// Everything that is kept, as readers use it.
 #[derive(Debug, Clone)]
@@ -42,6 +57,7 @@ impl Records {
             self.database.clone(),
             self.database.clone(),
             self.database.clone(),
+            self.database.clone(),
         )
     }
 
@@ -50,13 +66,16 @@ impl Records {
         self.database.clone()
     }
 
-    /// Checks every stream (SEC-8), and every tool log against the stream that anchors it (TOOL-4).
+    /// Checks every stream (SEC-8), and everything else that is kept against the streams.
     pub(crate) async fn verify(&self) -> Result<AuditView, Fault> {
         let database = self.database.as_ref();
-        let mut report = audit::verify(database, database).await?;
-        report
-            .problems
-            .extend(audit::verify_tool_logs(database, database, database).await?);
+        let report = audit::verify(audit::Kept {
+            views: database,
+            ledger: database,
+            tool_log: database,
+            blobs: database,
+        })
+        .await?;
         Ok(AuditView {
             holds: report.is_sound(),
             streams: report.streams,
@@ -78,8 +97,28 @@ impl Records {
         })
     }
 
+    /// Refuses to work on a damaged instance stream: kill switch, registrations and anchors stand in it.
+    pub(crate) async fn check_instance(&self) -> Result<(), Failure> {
+        let problems = audit::verify_instance(self.database.as_ref(), self.database.as_ref()).await;
+        let said = match problems {
+            Ok(problems) if problems.is_empty() => return Ok(()),
+            Ok(problems) => {
+                let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                said.join("; ")
+            }
+            Err(fault) if fault.kind == FaultKind::Permanent => fault.what,
+            Err(fault) => return Err(fault.into()),
+        };
+        Err(Failure::coded(
+            "CDR0622",
+            format!("the instance's stream is damaged: {said}"),
+            "`conductor audit verify` names all damage; bring back a copy of the database, or, where only its views are \
+             damaged, `conductor projections rebuild`",
+        ))
+    }
+
     /// Makes the projections anew.
-    pub(crate) async fn rebuild(&self) -> Result<usize, Fault> {
+    pub(crate) async fn rebuild(&self) -> Result<Rebuilt, Fault> {
         rebuild::rebuild(self.database.as_ref(), self.database.as_ref()).await
     }
 
@@ -90,22 +129,10 @@ impl Records {
 }
 
 fn finding(problem: &audit::Problem) -> FindingView {
-    use audit::Problem;
-    let (kind, stream, seq) = match problem {
-        Problem::Changed { stream, seq } => ("changed", stream.clone(), Some(*seq)),
-        Problem::Removed { stream, from, .. } => ("removed", stream.clone(), Some(*from)),
-        Problem::Reordered { stream, seq, .. } => ("reordered", stream.clone(), Some(*seq)),
-        Problem::Truncated { stream, last, .. } => ("truncated", stream.clone(), Some(*last)),
-        Problem::RunRemoved { run } => ("run_removed", StreamId::Run(run.clone()).as_key(), None),
-        Problem::ToolLogChanged { invocation } => {
-            ("tool_log_changed", StreamId::Run(invocation.run()).as_key(), None)
-        }
-        Problem::Rewritten { stream, seq } => ("rewritten", stream.clone(), Some(*seq)),
-    };
     FindingView {
-        stream,
-        seq,
-        kind: kind.to_owned(),
+        stream: problem.stream(),
+        seq: problem.seq(),
+        kind: problem.kind().to_owned(),
         what: problem.to_string(),
     }
 }
@@ -135,7 +162,8 @@ fn difference(difference: &replay::Difference) -> ReplayDifference {
     ReplayDifference { seq, what }
 }
 
-fn cannot_open(error: OpenError) -> Failure {
+/// Says why what is kept could not be opened.
+pub(crate) fn cannot_open(error: OpenError) -> Failure {
     let exit = match error {
         OpenError::Missing { .. } => Exit::NoServer,
         OpenError::NewerSchema { .. }
@@ -147,18 +175,26 @@ fn cannot_open(error: OpenError) -> Failure {
         | OpenError::Failed { .. }
         | OpenError::Backup { .. }
         | OpenError::Unreachable { .. }
+        | OpenError::NoConnection { .. }
         | OpenError::Denied { .. }
         | OpenError::Unfit { .. }
         | OpenError::BadAddress { .. }
-        | OpenError::Claimed { .. } => Exit::Failed,
+        | OpenError::Claimed { .. }
+        | OpenError::OtherVersion { .. } => Exit::Failed,
     };
     Failure::coded(error.code(), crate::exit::chain(&error), error.hint()).exiting(exit)
 }
 
 /// Opens what is kept, for reading only: on the server that the data directory's settings name, or in its file.
 pub(crate) async fn open_for_reading(data_dir: &DataDir) -> Result<Records, Failure> {
+    let told = Told::default().or_file(&data_dir.settings_file())?;
+    read_there(data_dir, told.database_url.as_ref()).await
+}
+
+/// Opens what is kept, for reading only: on this server, or in the data directory's file.
+pub(crate) async fn read_there(data_dir: &DataDir, url: Option<&DatabaseUrl>) -> Result<Records, Failure> {
     let usual = Settings::default();
-    let database = match Told::default().or_file(&data_dir.settings_file())?.database_url {
+    let database = match url {
         Some(url) => Database::connect_read_only(url.expose(), &usual).await,
         None => Database::open_read_only(&data_dir.database(), &usual).await,
     };
@@ -167,35 +203,170 @@ pub(crate) async fn open_for_reading(data_dir: &DataDir) -> Result<Records, Fail
     })
 }
 
-/// Opens what is kept, for writing, and claims it where it is on a server; the caller has claimed the data directory.
-pub(crate) async fn open(data_dir: &DataDir, url: Option<&DatabaseUrl>) -> Result<(Records, Claim), Failure> {
+/// Opens what is kept, for writing; the caller has claimed the data directory.
+async fn open(data_dir: &DataDir, url: Option<&DatabaseUrl>) -> Result<Records, Failure> {
     let usual = Settings::default();
     let database = match url {
         Some(url) => Database::connect(url.expose(), &usual).await,
         None => Database::open(&data_dir.database(), &usual).await,
     };
-    let database = Arc::new(database.map_err(cannot_open)?);
-    let claim = database.claim().await.map_err(cannot_open)?;
-    Ok((Records { database }, claim))
+    Ok(Records {
+        database: Arc::new(database.map_err(cannot_open)?),
+    })
 }
 
-/// What a server says when it has lost its claim.
-pub(crate) fn lost_claim() -> Failure {
-    Failure::coded(
-        "CDR0614",
-        "the connection that holds the claim on the database is lost, and another Conductor may have it now",
-        "start again when the database server can be reached; what was begun is taken up",
+/// Opens what is kept, for one process alone.
+pub(crate) async fn open_alone(
+    data_dir: &DataDir,
+    url: Option<&DatabaseUrl>,
+) -> Result<(Records, Claim), Failure> {
+    let records = open(data_dir, url).await?;
+    let claim = records.database.claim_alone().await.map_err(cannot_open)?;
+    Ok((records, claim))
+}
+
+/// One of several servers on what is kept: its name among them, its claim, and the clock that all of them go by.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) records: Records,
+    pub(crate) claim: Claim,
+    pub(crate) worker: String,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Sets the clock right, as long as the server runs.
+    set_right: Option<JoinHandle<()>>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some(task) = &self.set_right {
+            task.abort();
+        }
+    }
+}
+
+/// Opens what is kept, for one of several servers; `ahead` says by how much the machine's clock is wrong, in tests.
+pub(crate) async fn take_seat(
+    data_dir: &DataDir,
+    url: Option<&DatabaseUrl>,
+    storage: &Storage,
+    ahead: Millis,
+) -> Result<Seat, Failure> {
+    let records = open(data_dir, url).await?;
+    if url.is_none() {
+        // One process at a time uses a data directory, so its name stays the same over restarts: what an earlier
+        // process left behind is then known as ours.
+        let claim = records.database.claim("local").await.map_err(cannot_open)?;
+        return Ok(Seat {
+            records,
+            claim,
+            worker: "local".to_owned(),
+            clock: Arc::new(SystemClock::default()),
+            set_right: None,
+        });
+    }
+    let worker = data_dir.worker()?;
+    let claim = records.database.claim(&worker).await.map_err(cannot_open)?;
+    agree_on_storage(&records, storage).await?;
+    let clock = Arc::new(SharedClock::begin(ahead));
+    set_right(&clock, &records.database).await?;
+    clock.forget_latest();
+    let task = tokio::spawn({
+        let (clock, database) = (clock.clone(), records.database.clone());
+        async move {
+            loop {
+                tokio::time::sleep(SET_RIGHT_EVERY).await;
+                if let Err(fault) = set_right(&clock, &database).await {
+                    tracing::warn!(%fault, "could not set the clock by the database server's");
+                }
+            }
+        }
+    });
+    Ok(Seat {
+        records,
+        claim,
+        worker,
+        clock,
+        set_right: Some(task),
+    })
+}
+
+/// How often the clock is set by the server's; machines drift by less than a millisecond meanwhile.
+const SET_RIGHT_EVERY: Duration = Duration::from_secs(10);
+
+async fn set_right(clock: &SharedClock, database: &Database) -> Result<(), Fault> {
+    for _ in 0..5 {
+        let asked = clock.reading();
+        let Some(time) = database.server_time().await? else {
+            return Ok(());
+        };
+        if let Some(by) = clock.set(asked, time) {
+            tracing::debug!(micros = by, "the clock was set by the database server's");
+            return Ok(());
+        }
+    }
+    Err(Fault::transient(
+        "the database server takes too long to tell its time",
+    ))
+}
+
+async fn agree_on_storage(records: &Records, storage: &Storage) -> Result<(), Failure> {
+    let mark = storage.mark()?;
+    if records.database.agree_on("storage", &mark).await? == mark {
+        return Ok(());
+    }
+    Err(Failure::coded(
+        "CDR0616",
+        format!(
+            "{} is not the storage that the servers of this database share",
+            storage.path().display()
+        ),
+        "name theirs with --storage; a run's work stays there when another server takes it over",
     )
+    .exiting(Exit::Refused))
+}
+
+/// Passes on to an engine what other servers commit, until it is dropped.
+pub(crate) async fn listen(records: &Records, engine: &Arc<Engine>) -> Result<Listening, Failure> {
+    let mut ear = records.database.listen().await?;
+    let engine = engine.clone();
+    Ok(Listening(tokio::spawn(async move {
+        loop {
+            match ear.next().await {
+                Heard::Commit { stream, seq, records } => engine.hear(stream, seq, records),
+                Heard::Gap => engine.look_again(),
+            }
+        }
+    })))
+}
+
+/// Listens until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Listening(JoinHandle<()>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// What the engine is made of, besides what is kept.
 pub(crate) struct Parts {
     pub(crate) forge: conductor_github::Config,
-    pub(crate) consent: Consent,
+    pub(crate) executor: Named,
     pub(crate) toolchain: Toolchain,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The name of this process among all that share the records.
+    pub(crate) worker: String,
     /// How long an effect of a killed server waits before it is taken up again.
     pub(crate) lease: Millis,
+    /// Which ports runs may have for their own.
+    pub(crate) ports: PortRange,
+    /// What the sandboxes of every project may reach.
+    pub(crate) egress: Vec<Grant>,
+    /// The world beyond the egress proxy.
+    pub(crate) outside: Arc<dyn Outside>,
+    /// Where sandboxes knock that want something of it.
+    pub(crate) doors: PathBuf,
     /// What must never be shown or kept, word for word.
     pub(crate) secrets: Vec<String>,
 }
@@ -210,7 +381,7 @@ pub(crate) struct Machine {
 }
 
 /// Puts the engine together.
-pub(crate) async fn engine(data_dir: &DataDir, records: &Records, parts: Parts) -> Result<Machine, Failure> {
+pub(crate) async fn engine(storage: &Storage, records: &Records, parts: Parts) -> Result<Machine, Failure> {
     let protocol = if parts.forge.api_url.starts_with("http://") {
         Protocol::Http
     } else {
@@ -227,8 +398,17 @@ pub(crate) async fn engine(data_dir: &DataDir, records: &Records, parts: Parts) 
         name: "Conductor".to_owned(),
         email: "conductor@localhost".to_owned(),
     };
-    let workspace = GitWorkspace::open(data_dir.path(), git, identity)
-        .map_err(|error| Failure::because("opening the working directories", &error))?;
+    let workspace = GitWorkspace::open(storage.path(), git, identity).map_err(|error| {
+        Failure::coded(
+            "CDR0409",
+            format!("opening the working directories: {}", crate::exit::chain(&error)),
+            "look at the permissions of the data directory and at the room left on its disk",
+        )
+    })?;
+    let workspace = match parts.executor.reader(storage)? {
+        Some(reader) => workspace.with_sandboxes(reader),
+        None => workspace,
+    };
     let forge = conductor_github::Client::new(parts.forge, parts.clock.clone()).map_err(|error| {
         Failure::coded(
             "CDR0407",
@@ -238,32 +418,52 @@ pub(crate) async fn engine(data_dir: &DataDir, records: &Records, parts: Parts) 
         .exiting(Exit::Usage)
     })?;
     let forge = Arc::new(forge);
-    let plain = UnsafePlain::for_demo_and_tests(parts.consent, data_dir.sandboxes(), parts.toolchain);
+    let executors = parts.executor.make(storage, parts.toolchain, &workspace).await?;
+    let denied = Arc::new(ToEngine::default());
+    let egress = outlets(parts.outside, &parts.doors, parts.egress, denied.clone())?;
     let database = records.database.clone();
     let all = Ports {
         ledger: database.clone(),
         views: database.clone(),
         blobs: database.clone(),
         tool_log: database.clone(),
-        leases: database,
+        leases: database.clone(),
+        duties: database,
         workspace: Arc::new(workspace),
-        executors: Executors::default().with(ExecutorName::UnsafePlain, Arc::new(plain)),
+        executors,
+        egress: Arc::new(egress),
         agent: Arc::new(Agents::new(parts.clock.clone())),
         forge: forge.clone(),
         clock: parts.clock,
     };
-    // One process at a time uses a data directory, so its name stays the same over restarts: what an earlier process
-    // left behind is then known as ours.
-    let mut options = Options::new("local");
-    options.owns_ledger = true;
+    let mut options = Options::new(parts.worker);
+    options.owns_name = true;
     options.lease = parts.lease;
+    options.ports = parts.ports;
     options.redactor = Arc::new(KnownForms::with_secrets(parts.secrets));
     let keep = Arc::new(RedactedBlobs::new(records.blobs(), options.redactor.clone()));
-    Ok(Machine {
-        engine: Engine::new(all, options),
-        forge,
-        keep,
-    })
+    let engine = Engine::new(all, options);
+    denied.connect(&engine);
+    Ok(Machine { engine, forge, keep })
+}
+
+/// Puts the egress proxy together; what an earlier server left of its doors leads nowhere and is removed.
+fn outlets(
+    outside: Arc<dyn Outside>,
+    doors: &Path,
+    always: Vec<Grant>,
+    denied: Arc<ToEngine>,
+) -> Result<Outlets, Failure> {
+    let doors = Doors::below(doors).and_then(Doors::swept).map_err(|error| {
+        Failure::coded(
+            "CDR0409",
+            format!("making the doors of sandboxes: {}", crate::exit::chain(&error)),
+            "look at the permissions of the data directory and at the room left on its disk",
+        )
+    })?;
+    let egress = Egress::new(outside, denied, egress::Limits::default());
+    let mint = Arc::new(|| SecretString::from(mint_secret()));
+    Ok(Outlets::new(egress, doors, always, mint))
 }
 
 /// Lets the door read deliveries as GitHub words and signs them.
@@ -294,52 +494,4 @@ pub(crate) fn deliveries(secret: SecretString) -> ReadDelivery {
 /// The words of a secret, for the redactor.
 pub(crate) fn words(secret: &SecretString) -> String {
     secret.expose_secret().to_owned()
-}
-
-/// What the door sees of the engine besides its inbox.
-#[derive(Debug)]
-pub(crate) struct BehindTheDoor {
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) records: Records,
-}
-
-#[async_trait]
-impl Backstage for BehindTheDoor {
-    fn changes(&self) -> BoxStream<'static, Change> {
-        let change = |committed: Committed| match committed.stream {
-            StreamId::Run(run) => Some(Change { run: Some(run) }),
-            StreamId::Instance => None,
-        };
-        follow(self.engine.committed(), change, || Some(Change { run: None }))
-    }
-
-    fn talk(&self) -> BoxStream<'static, Talk> {
-        let talk = |Live { run, effect, text }: Live| Some(Talk { run, effect, text });
-        follow(self.engine.live(), talk, || None)
-    }
-
-    async fn verify(&self) -> Result<AuditView, Fault> {
-        self.records.verify().await
-    }
-
-    async fn replay(&self, run: &RunId) -> Result<ReplayView, Fault> {
-        self.records.replay(run).await
-    }
-}
-
-/// Follows a broadcast; what a slow listener missed becomes `missed`.
-fn follow<T: Clone + Send + 'static, U: Send + 'static>(
-    receiver: Receiver<T>,
-    heard: impl Fn(T) -> Option<U> + Send + Copy + 'static,
-    missed: impl Fn() -> Option<U> + Send + Copy + 'static,
-) -> BoxStream<'static, U> {
-    stream::unfold(receiver, move |mut receiver| async move {
-        match receiver.recv().await {
-            Ok(value) => Some((heard(value), receiver)),
-            Err(RecvError::Lagged(_)) => Some((missed(), receiver)),
-            Err(RecvError::Closed) => None,
-        }
-    })
-    .filter_map(std::future::ready)
-    .boxed()
 }

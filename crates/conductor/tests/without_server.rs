@@ -65,7 +65,7 @@ fn a_server_that_would_be_unsafe_does_not_start() {
     ];
     check(dir.path(), &["serve"], 4, "CDR0405");
     check(dir.path(), &["serve", "--executor", "unsafe-plain"], 4, "CDR0405");
-    check(dir.path(), &["serve", "--executor", "docker"], 4, "CDR0405");
+    check(dir.path(), &["serve", "--executor", "podman"], 4, "CDR0405");
     check(
         dir.path(),
         &[&unsafe_demo[..], &["--listen", "0.0.0.0:0"]].concat(),
@@ -127,4 +127,23 @@ fn a_doctor_has_a_hint_for_everything_that_is_wrong() {
         let hint = check["hint"].as_str().unwrap_or_default();
         assert!(!hint.is_empty(), "{check}");
     }
+}
+
+/// EXEC-2, S-45: a doctor says that the engine which was named does not answer, and what to do; it looks for no other.
+#[test]
+fn a_doctor_names_an_engine_that_does_not_answer() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let settings = "executor = \"docker\"\n[sandbox]\nengine = \"/no/such/engine\"\n";
+    std::fs::write(dir.path().join("conductor.toml"), settings).expect("written");
+    let output = conductor(dir.path(), &["doctor", "--json"]);
+    let checks: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    let all = checks.as_array().into_iter().flatten();
+    let executor = all.into_iter().find(|check| check["name"] == "executor");
+    let executor = executor.expect("a check of the executor");
+    assert_eq!(executor["health"], "fail", "{executor}");
+    let said = executor.to_string();
+    for words in ["CDR0420", "/no/such/engine", "start the engine"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(output.status.code(), Some(1));
 }

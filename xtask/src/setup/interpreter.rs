@@ -50,6 +50,16 @@ pub(super) fn python3() -> Result<()> {
     Ok(())
 }
 
+/// Makes sure of curl, which plays a sandbox's client of the egress proxy.
+pub(super) fn curl() -> Result<()> {
+    if workspace::find("curl").is_none() {
+        apt::install(&["curl"])?;
+    }
+    let shown = process::capture(command("curl").arg("--version"))?;
+    ready("curl", shown.lines().next().unwrap_or_default());
+    Ok(())
+}
+
 /// Makes sure of bubblewrap, which starts sandboxes.
 pub(super) fn bubblewrap() -> Result<()> {
     if workspace::find("bwrap").is_none() {

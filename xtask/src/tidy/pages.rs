@@ -1,4 +1,5 @@
-//! Rules about pages: every error code has one, every page has a code, and both lists of pages are complete.
+//! Rules about pages: every error code has one, every page has a code, both lists of pages are complete, and the codemap
+//! names every crate and stays short.
 //!
 //! It does not know what a page says beyond its first line.
 
@@ -15,6 +16,8 @@ const ERRORS: &str = "docs/error/";
 const ERROR_LIST: &str = "docs/error/README.md";
 const DECISIONS: &str = "docs/adr/";
 const DECISION_LIST: &str = "docs/adr/README.md";
+const CODEMAP: &str = "ARCHITECTURE.md";
+const CODEMAP_LINES: usize = 250;
 /// What stands below this line of the error list is made, not written.
 const MARK: &str = "<!-- list: made by `cargo xtask tidy --update` -->\n";
 
@@ -67,6 +70,31 @@ pub(super) fn decisions_are_listed(sources: &[Source]) -> Vec<Finding> {
         .filter(|(_, name)| !list.contains(&format!("({name})")))
         .map(|(source, name)| Finding::new(source, 1, format!("{DECISION_LIST} does not link ({name})")))
         .collect()
+}
+
+/// A crate that the codemap does not name is one that a newcomer stumbles over; a long map is one that nobody reads.
+pub(super) fn codemap_is_whole_and_short(sources: &[Source]) -> Vec<Finding> {
+    let Some(map) = sources.iter().find(|source| source.path == CODEMAP) else {
+        return vec![];
+    };
+    let nameless = sources
+        .iter()
+        .filter_map(|source| {
+            let name = source.path.strip_prefix("crates/")?.strip_suffix("/src/lib.rs")?;
+            Some((source, name))
+        })
+        .filter(|(_, name)| !name.contains('/') && !map.text.contains(&format!("**`{name}`**")))
+        .map(|(source, name)| {
+            Finding::new(
+                source,
+                1,
+                format!("the codemap in {CODEMAP} does not name `{name}`"),
+            )
+        });
+    let lines = map.text.lines().count();
+    let long = (lines > CODEMAP_LINES)
+        .then(|| Finding::new(map, lines, format!("is longer than {CODEMAP_LINES} lines")));
+    nameless.chain(long).collect()
 }
 
 /// Rewrites the list of error pages.
@@ -176,5 +204,25 @@ mod tests {
         ];
         let found = ["docs/adr/0002-two.md:1: docs/adr/README.md does not link (0002-two.md)"];
         assert_eq!(shown(decisions_are_listed, &texts), found);
+    }
+
+    #[test]
+    fn a_crate_that_the_codemap_does_not_name_and_a_long_codemap_are_found() {
+        let long = format!("**`a`** does it.{}", "\n".repeat(250));
+        let texts = [
+            ("ARCHITECTURE.md", long.as_str()),
+            ("crates/a/src/lib.rs", ""),
+            ("crates/a-b/src/lib.rs", ""),
+            ("crates/a/src/c/lib.rs", ""),
+        ];
+        assert_eq!(
+            shown(codemap_is_whole_and_short, &texts),
+            ["crates/a-b/src/lib.rs:1: the codemap in ARCHITECTURE.md does not name `a-b`",]
+        );
+        let longer = format!("{long}end");
+        assert_eq!(
+            shown(codemap_is_whole_and_short, &[("ARCHITECTURE.md", &longer)]),
+            ["ARCHITECTURE.md:251: is longer than 250 lines",]
+        );
     }
 }

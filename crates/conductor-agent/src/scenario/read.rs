@@ -5,6 +5,7 @@
 use std::num::NonZeroU32;
 use std::ops::Range;
 
+use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::fault::FaultKind;
 use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft};
 use conductor_domain::time::Millis;
@@ -37,6 +38,7 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PartTable {
+    context: Option<Vec<ArtifactKind>>,
     #[serde(default)]
     prompt_contains: Vec<String>,
     #[serde(default)]
@@ -155,6 +157,7 @@ pub(super) fn read(text: &str) -> Result<Scenario, Invalid> {
 fn part(text: &str, table: PartTable) -> Result<Part, Invalid> {
     let steps: Result<Vec<Step>, Invalid> = table.step.into_iter().map(|table| step(text, table)).collect();
     Ok(Part {
+        context: table.context,
         prompt_contains: table.prompt_contains,
         prompt_lacks: table.prompt_lacks,
         tokens: table.tokens,

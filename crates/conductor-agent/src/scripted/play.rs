@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
+use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::fault::Fault;
 use conductor_port::agent::{AgentEnd, Task, ToolAnswer, ToolRequest, Tools};
 use conductor_port::clock::Clock;
 
 use super::Limits;
-use crate::prompt::Prompt;
 use crate::scenario::{Action, Call, Expect, Part, Step};
 
 /// The most that a fault quotes of an answer.
@@ -30,13 +30,34 @@ enum Next {
     End(AgentEnd),
 }
 
-/// Holds the prompt against what the part expects of it.
-pub(super) fn check_prompt(part: &Part, prompt: &Prompt) -> Result<(), Fault> {
-    let missing = part
-        .prompt_contains
+/// Holds what the agent was given to read against what the part expects.
+pub(super) fn check_context(part: &Part, task: &Task) -> Result<(), Fault> {
+    let Some(expected) = &part.context else {
+        return Ok(());
+    };
+    let given: Vec<ArtifactKind> = task
+        .context
         .iter()
-        .find(|text| !prompt.text.contains(*text));
-    let unwanted = part.prompt_lacks.iter().find(|text| prompt.text.contains(*text));
+        .map(|material| material.artifact.kind)
+        .collect();
+    if given == *expected {
+        return Ok(());
+    }
+    let names = |kinds: &[ArtifactKind]| {
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+        names.join(", ")
+    };
+    Err(Fault::permanent(format!(
+        "the scenario was not met: the context is [{}], not [{}]",
+        names(&given),
+        names(expected)
+    )))
+}
+
+/// Holds the prompt against what the part expects of it.
+pub(super) fn check_prompt(part: &Part, prompt: &str) -> Result<(), Fault> {
+    let missing = part.prompt_contains.iter().find(|text| !prompt.contains(*text));
+    let unwanted = part.prompt_lacks.iter().find(|text| prompt.contains(*text));
     let problem = match (missing, unwanted) {
         (None, None) => return Ok(()),
         (Some(text), _) => format!("lacks {text:?}"),
@@ -44,7 +65,7 @@ pub(super) fn check_prompt(part: &Part, prompt: &Prompt) -> Result<(), Fault> {
     };
     Err(Fault::permanent(format!(
         "the scenario was not met: the prompt {problem}: {}",
-        quote(&prompt.text)
+        quote(prompt)
     )))
 }
 

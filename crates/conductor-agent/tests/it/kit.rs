@@ -12,7 +12,7 @@ use conductor_domain::id::{CommitId, EffectId, RunId};
 use conductor_domain::invocation::{Invocation, Purpose};
 use conductor_domain::spec::{AgentBackend, AgentSpec, ExecutorName, Limits, Mode};
 use conductor_domain::time::Timestamp;
-use conductor_port::agent::{Agent as _, AgentEnd, Task, ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{Agent as _, AgentEnd, Material, Task, ToolAnswer, ToolRequest, Tools};
 use conductor_port::clock::Clock;
 
 #[derive(Debug, Default)]
@@ -53,6 +53,7 @@ pub(crate) fn task(
                 .iter()
                 .map(|(kind, bytes)| Artifact::of(*kind, bytes))
                 .collect(),
+            sources: vec![],
             agents: AgentSpec {
                 backend: AgentBackend::Scripted {
                     scenario: Digest::of(scenario.as_bytes()),
@@ -62,7 +63,13 @@ pub(crate) fn task(
             executor: ExecutorName::UnsafePlain,
             limits: Limits::default().invocation,
         },
-        context: context.iter().map(|(_, bytes)| bytes.to_vec()).collect(),
+        context: context
+            .iter()
+            .map(|(kind, bytes)| Material {
+                artifact: Artifact::of(*kind, bytes),
+                bytes: bytes.to_vec(),
+            })
+            .collect(),
         scenario: Some(scenario.as_bytes().to_vec()),
     }
 }
@@ -117,11 +124,14 @@ pub(crate) fn refused(reason: &str) -> ToolAnswer {
     }
 }
 
+/// Puts the task into words and lets an agent play, as the engine does.
+pub(crate) async fn invoke(agents: &Agents, task: Task, tools: &dyn Tools) -> Result<AgentEnd, Fault> {
+    let prompt = agents.prompt(&task)?;
+    agents.invoke(task, prompt, tools).await
+}
+
 /// Plays the first `[[implement]]` part of a scenario against tools.
 pub(crate) async fn play(steps: &str, tools: &ListedTools) -> Result<AgentEnd, Fault> {
     let scenario = format!("schema = 1\n[[implement]]\n{steps}");
-    agents()
-        .0
-        .invoke(task(&scenario, Purpose::Implement, 1, &[]), tools)
-        .await
+    invoke(&agents().0, task(&scenario, Purpose::Implement, 1, &[]), tools).await
 }

@@ -8,7 +8,7 @@ use conductor_domain::spec::{AgentBackend, Mode};
 use conductor_domain::time::Timestamp;
 use conductor_port::agent::{Agent as _, AgentEnd, ToolAnswer, ToolRequest};
 
-use crate::kit::{ListedTools, agents, done, play, refused, task};
+use crate::kit::{ListedTools, agents, done, invoke, play, refused, task};
 
 const FINISHED: AgentEnd = AgentEnd::Finished { tokens: 0 };
 
@@ -199,7 +199,7 @@ async fn a_provider_limit_holds_until_it_is_over() {
         (500, FINISHED),
     ] {
         clock.set(now);
-        let ended = agents.invoke(task(scenario, Purpose::Plan, 1, &[]), &tools).await;
+        let ended = invoke(&agents, task(scenario, Purpose::Plan, 1, &[]), &tools).await;
         assert_eq!(ended, Ok(expected), "at {now}");
     }
     assert_eq!(tools.said(), ["on", "on"]);
@@ -217,18 +217,14 @@ async fn a_restart_plays_the_same_part() {
         (Purpose::ReviewPlan, 1, "review"),
     ] {
         let tools = ListedTools::default();
-        agents()
-            .0
-            .invoke(task(scenario, purpose, attempt, &[]), &tools)
+        invoke(&agents().0, task(scenario, purpose, attempt, &[]), &tools)
             .await
             .unwrap();
         assert_eq!(tools.said(), [expected]);
     }
     for (purpose, attempt, name) in [(Purpose::Plan, 3, "Plan"), (Purpose::Implement, 1, "Implement")] {
-        let played = agents()
-            .0
-            .invoke(task(scenario, purpose, attempt, &[]), &ListedTools::default())
-            .await;
+        let task = task(scenario, purpose, attempt, &[]);
+        let played = invoke(&agents().0, task, &ListedTools::default()).await;
         let what = format!("the scenario has no part for invocation {attempt} of {name}");
         assert_eq!(played, Err(Fault::permanent(what)));
     }
@@ -292,7 +288,7 @@ async fn a_scenario_that_does_not_fit_is_refused_before_anything_is_done() {
         ),
     ] {
         let tools = ListedTools::default();
-        let fault = agents().0.invoke(task, &tools).await.unwrap_err();
+        let fault = invoke(&agents().0, task, &tools).await.unwrap_err();
         assert_eq!(fault.kind, FaultKind::Permanent);
         assert!(fault.what.contains(what), "{fault}");
         assert_eq!(tools.said(), [] as [&str; 0]);

@@ -9,9 +9,9 @@ use conductor_agent::{Scenario, scenario};
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::fault::Fault;
 use conductor_domain::invocation::Purpose;
-use conductor_port::agent::{Agent as _, AgentEnd, ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{AgentEnd, ToolAnswer, ToolRequest, Tools};
 
-use crate::kit::{agents, done, refused, task};
+use crate::kit::{self, agents, done, refused, task};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../stories")
@@ -111,6 +111,11 @@ impl Tools for TrustingTools<'_> {
                 done("")
             }
             ToolRequest::Bash { command } => done(&run(self.dir, &["bash", "-c", &command]).1),
+            ToolRequest::ListFiles { .. }
+            | ToolRequest::SearchFiles { .. }
+            | ToolRequest::GitStatus
+            | ToolRequest::GitDiff
+            | ToolRequest::GitCommit { .. } => refused("no story of ours calls it"),
             ToolRequest::Comment { .. }
             | ToolRequest::SubmitPlan(_)
             | ToolRequest::SubmitReview(_)
@@ -166,9 +171,8 @@ async fn check(name: &str) {
             .iter()
             .map(|(kind, bytes)| (*kind, bytes.as_slice()))
             .collect();
-        let ended = agents
-            .invoke(task(story.scenario, purpose, attempt, &context), &tools)
-            .await;
+        let task = task(story.scenario, purpose, attempt, &context);
+        let ended = kit::invoke(&agents, task, &tools).await;
         assert!(
             matches!(ended, Ok(AgentEnd::Finished { .. })),
             "{purpose:?} {attempt}: {ended:?}"

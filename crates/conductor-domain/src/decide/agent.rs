@@ -3,12 +3,13 @@
 //! This module does not know how agents are run.
 
 use crate::decide::draft::Draft;
-use crate::decide::{execution, proposal, report, speech};
+use crate::decide::{execution, report, speech};
 use crate::effect::EffectKind;
+use crate::egress::EgressDenial;
 use crate::event::Event;
 use crate::hold::Hold;
 use crate::id::EffectId;
-use crate::invocation::{AgentFailure, InvocationLimit, InvocationReport, Outcome, Purpose};
+use crate::invocation::{AgentFailure, InvocationLimit, InvocationReport, Outcome, Purpose, Remains};
 use crate::message::CommentRequest;
 use crate::phase::{ExecutingStep, Phase, PlanningStep};
 use crate::plan::{Review, Verdict};
@@ -29,11 +30,11 @@ pub(super) fn anchor(draft: &mut Draft<'_>, effect: &EffectId, report: &Invocati
         | Outcome::Failed { .. }
         | Outcome::Violated { .. } => true,
     };
-    if let Some(purpose) = purpose_at(draft.run()) {
+    if let Some(purpose) = report.purpose.or_else(|| purpose_at(draft.run())) {
         draft.record(Event::InvocationEnded {
             effect: effect.clone(),
             purpose,
-            counts: had_its_chance && !stopping,
+            counts: had_its_chance && !stopping && !draft.run().phase.is_terminal(),
             tools: report.tools.clone(),
             papers: report.papers.clone(),
         });
@@ -45,13 +46,25 @@ pub(super) fn anchor(draft: &mut Draft<'_>, effect: &EffectId, report: &Invocati
     }
 }
 
+/// Anchors what is left of an invocation that met a fault; that was no chance of its agent.
+pub(super) fn anchor_remains(draft: &mut Draft<'_>, effect: &EffectId, remains: &Remains) {
+    draft.record(Event::InvocationEnded {
+        effect: effect.clone(),
+        purpose: remains.purpose,
+        counts: false,
+        tools: remains.tools.clone(),
+        papers: remains.papers.clone(),
+    });
+}
+
 /// What the agent at work is there for.
 fn purpose_at(run: &Run) -> Option<Purpose> {
     match &run.phase {
-        Phase::Planning(planning) => Some(match planning.step {
-            PlanningStep::Drafting => Purpose::Plan,
-            PlanningStep::Reviewing { .. } => Purpose::ReviewPlan,
-        }),
+        Phase::Planning(planning) => match planning.step {
+            PlanningStep::Drafting => Some(Purpose::Plan),
+            PlanningStep::Reviewing { .. } => Some(Purpose::ReviewPlan),
+            PlanningStep::Confirming { .. } => None,
+        },
         Phase::Executing(executing) => match executing.step {
             ExecutingStep::Implementing => Some(Purpose::Implement),
             ExecutingStep::Interpreting { .. } => Some(Purpose::InterpretTests),
@@ -128,17 +141,20 @@ fn plan_reviewed(draft: &mut Draft<'_>, review: &Review) {
     let Phase::Planning(planning) = &draft.run().phase else {
         return;
     };
-    let PlanningStep::Reviewing { plan } = planning.step.clone() else {
-        return;
-    };
     let revisions = planning.revisions;
+    let rejected = match &planning.step {
+        PlanningStep::Reviewing { plan } => Some(plan.artifact.clone()),
+        PlanningStep::Drafting | PlanningStep::Confirming { .. } => None,
+    };
     draft.record(Event::PlanReviewed {
         review: review.clone(),
     });
     match review.verdict {
-        Verdict::Approve => proposal::propose_plan(draft, &plan, review),
+        // The issue is read again before a human is asked; that reading opens the gate (S-50).
+        Verdict::Approve => {}
         Verdict::Reject => {
             draft.record(Event::PlanSentBack {
+                plan: rejected,
                 feedback: review.artifact.clone(),
             });
             if revisions >= draft.run().spec.limits.plan_revisions {
@@ -188,5 +204,22 @@ pub(super) fn comment(
         return Err(Refusal::InvocationIsOver);
     }
     draft.say(speech::remark(comment));
+    Ok(())
+}
+
+/// Keeps what code in a sandbox wanted from the network; whether it may next time is for an operator (BEY-6).
+pub(super) fn denied_egress(
+    draft: &mut Draft<'_>,
+    effect: &EffectId,
+    denial: &EgressDenial,
+) -> Result<(), Refusal> {
+    let owner = draft.run().in_flight.get(effect);
+    if !owner.is_some_and(|effect| effect.kind.executes_foreign_code()) {
+        return Err(Refusal::InvocationIsOver);
+    }
+    draft.record(Event::EgressDenied {
+        effect: effect.clone(),
+        denial: denial.clone(),
+    });
     Ok(())
 }

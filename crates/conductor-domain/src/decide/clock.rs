@@ -28,10 +28,8 @@ pub(super) fn passed(draft: &mut Draft<'_>, deadline: Deadline) -> Result<(), Re
             }
         }
         Deadline::Flush => draft.flush(None),
-        Deadline::Poll => {
-            draft.record(Event::PullRequestSeen { at: draft.now() });
-            merge::look_at(draft, None);
-        }
+        // Of early logs; no run waits for it any more.
+        Deadline::Poll => merge::look_at(draft, None),
     }
     Ok(())
 }

@@ -66,6 +66,8 @@ impl<'a> Draft<'a> {
     pub(super) fn ask(&mut self, effect: Effect) {
         let id = EffectId::derive(self.run.id(), self.at.seq, self.effects.len());
         let kind = effect.kind();
+        let must_be_heard =
+            matches!(&effect, Effect::PostComment { message, .. } if message.kind.passes_throttle());
         let request = EffectRequest {
             id: id.clone(),
             run: self.run.id().clone(),
@@ -76,6 +78,7 @@ impl<'a> Draft<'a> {
             effect: id,
             kind,
             digest: request.digest(),
+            must_be_heard,
         });
         self.effects.push(request);
     }
@@ -148,6 +151,13 @@ impl<'a> Draft<'a> {
             target,
             message: Box::new(message),
         });
+    }
+
+    /// Tells whether anything was recorded but remarks.
+    pub(super) fn has_news(&self) -> bool {
+        self.events
+            .iter()
+            .any(|event| !matches!(event, Event::Noted { .. }))
     }
 
     pub(super) fn finish(self) -> Decision {

@@ -66,6 +66,7 @@ fn close(draft: &mut Draft<'_>, number: PullRequestNumber) {
 pub(super) fn clean_up_if_idle(draft: &mut Draft<'_>) {
     let run = draft.run();
     let is_cleaning = run.cleaned_up
+        || run.clean_up_failed.is_some()
         || run
             .in_flight
             .values()

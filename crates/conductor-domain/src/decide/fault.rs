@@ -3,23 +3,31 @@
 //! Adapters classify, this decides, and every repeat is an event (DESIGN invariant 5). It does not know the adapters.
 
 use crate::decide::draft::Draft;
-use crate::decide::ending;
+use crate::decide::{agent, ending};
 use crate::effect::EffectKind;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::hold::Hold;
 use crate::id::EffectId;
+use crate::invocation::Remains;
+use crate::phase::Phase;
 use crate::refusal::Refusal;
+use crate::run::InFlight;
 use crate::time::Millis;
 
 /// The longest pause between two tries that we choose ourselves.
 const LONGEST_PAUSE: Millis = Millis::seconds(60);
+/// The longest pause between two tries of what is overdue.
+const LONGEST_LONG_PAUSE: Millis = Millis::hours(24);
+/// How often an overdue clean-up is tried with long pauses, before a person has to ask for it: some four days.
+const LONG_TRIES: u32 = 8;
 
 pub(super) fn faulted(
     draft: &mut Draft<'_>,
     effect: &EffectId,
     attempt: u32,
     fault: &Fault,
+    remains: Option<&Remains>,
 ) -> Result<(), Refusal> {
     let asked = draft
         .run()
@@ -27,35 +35,47 @@ pub(super) fn faulted(
         .get(effect)
         .ok_or(Refusal::UnknownEffect)?
         .clone();
+    if let Some(remains) = remains {
+        agent::anchor_remains(draft, effect, remains);
+    }
     let is_over = draft.run().phase.is_terminal();
     if asked.kind.is_stoppable() && (asked.stopping || is_over) {
         settle(draft, effect, format!("{} was stopped: {fault}", asked.kind));
         go_on(draft);
         return Ok(());
     }
+    let tries = draft.run().spec.limits.effect_retries;
     let may_repeat = match fault.kind {
         FaultKind::Transient { .. } => true,
         FaultKind::Conflict => asked.kind != EffectKind::Push,
         FaultKind::Permanent => false,
     };
-    let attempts_left = attempt <= draft.run().spec.limits.effect_retries;
-    // What a run holds must be given back however long that takes; nobody waits for it.
-    if asked.kind == EffectKind::CleanUp || (may_repeat && attempts_left) {
-        let at = draft.now().after(pause(effect, attempt, fault));
+    let soon = may_repeat && attempt <= tries;
+    if soon || (asked.is_owed() && is_worth_long_pauses(&asked, attempt, tries, fault, is_over)) {
+        let wait = if soon {
+            pause(effect, attempt, fault)
+        } else {
+            long_pause(attempt.saturating_sub(tries))
+        };
+        let at = draft.now().after(wait);
         draft.record(Event::EffectRetryScheduled {
             effect: effect.clone(),
             attempt,
             at,
             reason: fault.to_string(),
+            overdue: !soon,
         });
         return Ok(());
     }
     settle(draft, effect, format!("{} failed: {fault}", asked.kind));
     match asked.kind {
-        EffectKind::PostComment | EffectKind::ClosePullRequest | EffectKind::CleanUp => {}
-        // A second look at the issue; what was shown with the plan stays what is approved.
-        EffectKind::ReadIssue if draft.run().issue.is_some() => {}
-        EffectKind::ReadPullRequest => draft.record(Event::PullRequestSeen { at: draft.now() }),
+        // A reading of the pull request is asked for again by whoever finds news there.
+        EffectKind::PostComment | EffectKind::ClosePullRequest | EffectKind::ReadPullRequest => {}
+        EffectKind::CleanUp => draft.record(Event::CleanUpFailed {
+            reason: fault.to_string(),
+        }),
+        // Another look at the issue; what was shown with the plan stays what is approved.
+        EffectKind::ReadIssue if !matches!(draft.run().phase, Phase::Pending(_) | Phase::Planning(_)) => {}
         EffectKind::Invoke | EffectKind::RunTests | EffectKind::CommitWork
             if !is_over && !draft.run().counters.environment_recreated =>
         {
@@ -98,6 +118,25 @@ fn go_on(draft: &mut Draft<'_>) {
     } else {
         draft.proceed();
     }
+}
+
+/// Tells whether something that is owed is tried again with long pauses, or left to a person.
+///
+/// What people must hear waits as long as the run does (RUN-12, GH-5); once the run is over, a forge that will never
+/// take it is believed. A clean-up that never works stops growing the log and asks for a person.
+fn is_worth_long_pauses(asked: &InFlight, attempt: u32, tries: u32, fault: &Fault, is_over: bool) -> bool {
+    let is_permanent = fault.kind == FaultKind::Permanent;
+    if asked.kind == EffectKind::CleanUp {
+        !is_permanent && attempt <= tries.saturating_add(LONG_TRIES)
+    } else {
+        !(is_permanent && is_over)
+    }
+}
+
+/// Doubles from an hour up to a day.
+fn long_pause(beyond: u32) -> Millis {
+    let doubled = Millis::hours(1).0 << beyond.saturating_sub(1).min(10);
+    Millis(doubled.min(LONGEST_LONG_PAUSE.0))
 }
 
 /// Doubles from one second up to a minute, spread a little by the effect's name; the world's own word goes first.

@@ -9,8 +9,9 @@ use crate::effect::{Effect, EffectKind};
 use crate::event::Event;
 use crate::forge::{Notice, NoticeSubject, PullRequestSnapshot, PullRequestState};
 use crate::hold::Hold;
-use crate::id::PullRequestNumber;
+use crate::id::{CommitId, PullRequestNumber};
 use crate::phase::{EndReason, Phase};
+use crate::run::Run;
 
 /// How many readings may be asked for at once: one may have looked before the change, the next looks after it.
 const READINGS: usize = 2;
@@ -26,10 +27,9 @@ pub(super) fn noticed(draft: &mut Draft<'_>, notice: &Notice) {
     match notice.subject {
         NoticeSubject::PullRequest { number } => look_at(draft, Some(number)),
         NoticeSubject::Base => look_at(draft, None),
-        // Only an edit can change what is shown with the plan; comments, our own among them, cannot (S-50).
+        // An edit or a comment changes what is shown with the plan (S-50).
         NoticeSubject::Issue { number } => {
-            let waits =
-                matches!(draft.run().phase, Phase::AwaitingPlanApproval(_)) && notice.event == "issues";
+            let waits = matches!(draft.run().phase, Phase::AwaitingPlanApproval(_));
             if waits && number == draft.run().spec.issue && draft.run().work_in_flight().is_none() {
                 draft.ask(Effect::ReadIssue { issue: number });
             }
@@ -58,24 +58,24 @@ pub(super) fn look_at(draft: &mut Draft<'_>, meant: Option<PullRequestNumber>) {
     }
 }
 
+/// Takes a reading of a pull request; it counts for the run's own alone: by number and head repository (S-53).
 pub(super) fn read(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
-    draft.record(Event::PullRequestSeen { at: draft.now() });
-    let ours = draft
-        .run()
+    let run = draft.run();
+    let ours = run
         .pull_request
         .as_ref()
         .is_some_and(|pull_request| pull_request.number == seen.number);
-    if !ours
-        || seen
-            .head_repo
-            .is_some_and(|repo| repo != draft.run().spec.repo.id)
-    {
+    if !ours || seen.head_repo != Some(run.spec.repo.id) {
         draft.note("a pull request that is not the run's own was read");
         return;
     }
     match &seen.state {
         PullRequestState::Merged { by } => {
-            draft.record(Event::PullRequestMerged { by: by.clone() });
+            let other_head = (pushed(run) != Some(&seen.head)).then(|| seen.head.clone());
+            draft.record(Event::PullRequestMerged {
+                by: by.clone(),
+                other_head,
+            });
             ending::complete(draft);
         }
         PullRequestState::Closed => {
@@ -84,6 +84,11 @@ pub(super) fn read(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
         }
         PullRequestState::Open => still_open(draft, seen),
     }
+}
+
+/// The commit that Conductor last put at the forge.
+fn pushed(run: &Run) -> Option<&CommitId> {
+    run.workspace.as_ref()?.pushed.as_ref()
 }
 
 fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
@@ -108,12 +113,20 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
         return;
     }
     let heard = draft.run().heard.clone();
-    let proposed = draft
-        .run()
-        .workspace
-        .as_ref()
-        .map(|workspace| workspace.head.clone());
+    let Some(proposed) = pushed(draft.run()).cloned() else {
+        return;
+    };
     match &seen.review {
+        Some(review) if heard.review != Some(review.id) && review.commit.as_ref() != Some(&proposed) => {
+            draft.record(Event::ReviewSetAside {
+                review: review.clone(),
+            });
+            draft.say(speech::review_set_aside(
+                &review.by,
+                review.commit.as_ref(),
+                &proposed,
+            ));
+        }
         Some(review) if heard.review != Some(review.id) => {
             draft.record(Event::ChangesRequested {
                 review: review.clone(),
@@ -123,7 +136,7 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
                 feedback: vec![review.feedback.clone()],
             });
         }
-        Some(_) | None if !seen.failed_checks.is_empty() && proposed.as_ref() == Some(&seen.head) => {
+        Some(_) | None if !seen.failed_checks.is_empty() && proposed == seen.head => {
             if heard.failed_checks.as_ref() != Some(&seen.head) {
                 let names = seen.failed_checks.clone();
                 let reason = format!("checks failed on the pull request: {}", names.join(", "));

@@ -11,11 +11,16 @@ use crate::gate::GateKind;
 use crate::hold::{Hold, HoldKind};
 use crate::id::{EffectId, OperatorName};
 use crate::input::Action;
-use crate::phase::{EndReason, Phase};
+use crate::phase::{EndReason, Phase, PlanningStep};
 use crate::refusal::Refusal;
 
 pub(super) fn operate(draft: &mut Draft<'_>, by: &OperatorName, action: &Action) -> Result<(), Refusal> {
     let phase = draft.run().phase.name();
+    if *action == Action::Retry && draft.run().clean_up_failed.is_some() {
+        draft.record(Event::PhaseRetried { by: by.clone() });
+        ending::clean_up_if_idle(draft);
+        return Ok(());
+    }
     if phase.is_terminal() {
         return Err(Refusal::RunIsOver { phase });
     }
@@ -149,9 +154,21 @@ fn revise(
         feedback: feedback.clone(),
     });
     draft.say(speech::operator_revised(by, kind, feedback));
+    // The Planner remembers nothing: it gets the plan that it is to revise, too (OWN-2).
+    let sent_back = match &draft.run().phase {
+        Phase::AwaitingPlanApproval(waiting) => Some(waiting.plan.artifact.clone()),
+        Phase::Pending(_)
+        | Phase::Planning(_)
+        | Phase::Executing(_)
+        | Phase::Proposing(_)
+        | Phase::AwaitingMerge(_)
+        | Phase::Completed
+        | Phase::Cancelled { .. }
+        | Phase::Failed { .. } => None,
+    };
     match kind {
         GateKind::Plan => draft.record(Event::PlanningBegan {
-            feedback: vec![feedback.clone()],
+            feedback: sent_back.into_iter().chain([feedback.clone()]).collect(),
         }),
         GateKind::Diff => draft.record(Event::ReworkBegan {
             feedback: vec![feedback.clone()],
@@ -250,6 +267,8 @@ fn retry(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
     }
     let again = match &run.phase {
         Phase::Pending(_) => None,
+        // The plan is written and reviewed; only the issue has to be read.
+        Phase::Planning(planning) if matches!(planning.step, PlanningStep::Confirming { .. }) => None,
         // A gate has nothing to start over; only what held it is released.
         Phase::AwaitingPlanApproval(_) | Phase::Proposing(_) if run.phase.gate().is_some() && has_failed => {
             None

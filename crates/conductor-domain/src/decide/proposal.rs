@@ -138,5 +138,4 @@ pub(super) fn opened(draft: &mut Draft<'_>, number: PullRequestNumber, url: &str
 
 pub(super) fn check_published(draft: &mut Draft<'_>) {
     draft.record(Event::MergeAwaited);
-    draft.record(Event::PullRequestSeen { at: draft.now() });
 }

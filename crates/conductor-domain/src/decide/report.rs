@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::hold::Hold;
 use crate::id::EffectId;
 use crate::input::Report;
-use crate::phase::{EndReason, Phase};
+use crate::phase::EndReason;
 use crate::refusal::Refusal;
 
 pub(super) fn performed(draft: &mut Draft<'_>, effect: &EffectId, report: &Report) -> Result<(), Refusal> {
@@ -46,22 +46,7 @@ pub(super) fn performed(draft: &mut Draft<'_>, effect: &EffectId, report: &Repor
     }
     match report {
         Report::IssueRead { issue } => start::issue_read(draft, issue),
-        Report::IssueUnavailable { problem } => match draft.run().phase {
-            Phase::Pending(_) => ending::fail(
-                draft,
-                EndReason::SetUpImpossible {
-                    why: problem.to_string(),
-                },
-            ),
-            Phase::Planning(_)
-            | Phase::AwaitingPlanApproval(_)
-            | Phase::Executing(_)
-            | Phase::Proposing(_)
-            | Phase::AwaitingMerge(_)
-            | Phase::Completed
-            | Phase::Cancelled { .. }
-            | Phase::Failed { .. } => draft.note(format!("the issue could not be read again: {problem}")),
-        },
+        Report::IssueUnavailable { problem } => start::issue_unavailable(draft, *problem),
         Report::WorkspacePrepared { base } => start::workspace_prepared(draft, base),
         Report::WorkspaceImpossible { why } => {
             ending::fail(draft, EndReason::SetUpImpossible { why: why.clone() });

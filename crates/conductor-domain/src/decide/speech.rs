@@ -7,7 +7,7 @@ use crate::forge::PullRequest;
 use crate::gate::{Gate, GateKind};
 use crate::hold::Hold;
 use crate::id::{CommitId, OperatorName};
-use crate::message::{Body, CommentRequest, Message, MessageKind, harmless};
+use crate::message::{Body, CommentRequest, Message, MessageKind, code, harmless, visible};
 use crate::phase::{ApprovedPlan, Phase, Proposing};
 use crate::plan::{Plan, Review, TestReport};
 use crate::role::{Role, Speaker};
@@ -66,18 +66,21 @@ pub(super) fn plan_proposed(plan: &Plan, gate: &Gate) -> Message {
 pub(super) fn plan_asks_again() -> Message {
     own(
         MessageKind::Gate,
-        "The issue was edited; the plan waits for a new approval",
+        "The issue changed; the plan waits for a new approval",
+    )
+}
+
+pub(super) fn issue_changed_since_planning() -> Message {
+    own(
+        MessageKind::Gate,
+        "The issue changed while the plan was being written; it is shown beside the plan as it stands now",
     )
 }
 
 pub(super) fn diff_asks(gate: &Gate) -> Message {
     let mut text = String::from("The change needs a second look before it leaves:\n\n");
     for finding in &gate.findings {
-        text.push_str(&format!(
-            "- `{}`: {}\n",
-            harmless(&finding.path).replace('`', "'"),
-            finding.kind
-        ));
+        text.push_str(&format!("- {}: {}\n", code(&finding.path), finding.kind));
     }
     let message = with_text(own(MessageKind::Gate, "A change waits for approval"), text);
     with_detail(message, "approval covers", gate.subject.as_str())
@@ -130,7 +133,8 @@ pub(super) fn reminder(run: &Run) -> Option<Message> {
 }
 
 pub(super) fn operator_did(by: &OperatorName, what: &str, comment: Option<&str>) -> Message {
-    let mut text = format!("Actor: @{by}");
+    // In code: a name of ours need not be the forge's, and must not call a stranger there.
+    let mut text = format!("Actor: {}", code(&format!("@{by}")));
     if let Some(comment) = comment {
         text.push_str(&format!("\n\n{}", harmless(comment)));
     }
@@ -191,6 +195,16 @@ pub(super) fn changes_requested(by: &str) -> Message {
     )
 }
 
+pub(super) fn review_set_aside(by: &str, commit: Option<&CommitId>, proposed: &CommitId) -> Message {
+    let seen = commit.map_or("no commit that is known", CommitId::as_str);
+    own(
+        MessageKind::Failure,
+        format!(
+            "{by} asked for changes on {seen}, but {proposed} is what is proposed; please review that one"
+        ),
+    )
+}
+
 pub(super) fn pull_request_opened(pull_request: &PullRequest) -> Message {
     own(
         MessageKind::Transition,
@@ -203,10 +217,19 @@ pub(super) fn pull_request_opened(pull_request: &PullRequest) -> Message {
 
 pub(super) fn ended(run: &Run) -> Message {
     match &run.phase {
-        Phase::Completed => own(
-            MessageKind::Transition,
-            "The pull request was merged; the run is complete",
-        ),
+        Phase::Completed => match &run.heard.merged_other {
+            None => own(
+                MessageKind::Transition,
+                "The pull request was merged; the run is complete",
+            ),
+            Some(head) => own(
+                MessageKind::Failure,
+                format!(
+                    "The pull request was merged at {head}, which Conductor did not push: no test or review of this \
+                     run covers it; the run is over"
+                ),
+            ),
+        },
         Phase::Cancelled { reason } => own(
             MessageKind::Transition,
             format!("The run was cancelled: {reason}"),
@@ -221,45 +244,24 @@ pub(super) fn ended(run: &Run) -> Message {
     }
 }
 
-/// Makes one message of several: one alone stays as it is, more become a list of their headlines.
+/// Makes one message of several; one alone stays as it is.
 pub(super) fn coalesced(mut messages: Vec<Message>) -> Option<Message> {
-    match messages.len() {
-        0 => None,
-        1 => messages.pop(),
-        _ => {
-            let last = messages.last()?.clone();
-            let mut text = String::new();
-            for message in &messages {
-                text.push_str(&format!(
-                    "- {}: {}\n",
-                    message.speaker,
-                    harmless(&message.headline)
-                ));
-                match &message.body {
-                    Body::Empty => {}
-                    Body::Own { text: own } => {
-                        own.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
-                    }
-                    Body::Kept { .. } => text.push_str("  (the words are on the run's page)\n"),
-                }
-            }
-            let kind = if last.kind.passes_throttle() {
-                last.kind
-            } else {
-                MessageKind::Digest
-            };
-            let speaker = Speaker::Orchestrator;
-            Some(with_text(
-                Message {
-                    speaker,
-                    kind,
-                    details: vec![],
-                    ..last
-                },
-                text,
-            ))
-        }
+    if messages.len() < 2 {
+        return messages.pop();
     }
+    let last = messages.last()?;
+    let kind = if last.kind.passes_throttle() {
+        last.kind
+    } else {
+        MessageKind::Digest
+    };
+    Some(Message {
+        speaker: Speaker::Orchestrator,
+        kind,
+        headline: last.headline.clone(),
+        body: Body::Several { parts: messages },
+        details: vec![],
+    })
 }
 
 pub(super) fn commit_message(run: &Run, approved: &ApprovedPlan) -> String {
@@ -281,14 +283,15 @@ pub(super) fn pull_request(run: &Run, proposing: &Proposing) -> Message {
     let approved = &proposing.approved;
     let mut text = format!(
         "Closes {}.\n\n**Plan**, approved by {}:\n\n",
-        run.spec.issue, approved.by
+        run.spec.issue,
+        code(approved.by.as_str())
     );
     text.push_str(&format!(
         "> {}\n\n",
         harmless(&plain_line(&approved.plan.summary))
     ));
     for file in &approved.plan.files {
-        text.push_str(&format!("- `{file}`\n"));
+        text.push_str(&format!("- {}\n", code(file)));
     }
     text.push_str(&format!("\n**Tests**: {}\n", proposing.tests.describe()));
     let message = with_text(own(MessageKind::Transition, "Proposed change"), text);
@@ -298,20 +301,16 @@ pub(super) fn pull_request(run: &Run, proposing: &Proposing) -> Message {
 pub(super) fn check_summary(run: &Run, proposing: &Proposing) -> String {
     format!(
         "- plan approved by {}\n- {}\n- reviewed by the Reviewer agent\n\n[run {}]({})\n",
-        proposing.approved.by,
+        code(proposing.approved.by.as_str()),
         proposing.tests.describe(),
         run.spec.run,
         run.spec.page
     )
 }
 
-/// One line without anything that is not meant to be seen.
+/// One line that shows all it holds.
 fn plain_line(text: &str) -> String {
     // Titles and commits are read by machines: no reference closes a foreign issue, no mention calls anybody (SEC-2).
     let defused = text.replace('#', "no. ").replace('@', "(at)");
-    let visible: String = defused
-        .chars()
-        .filter(|c| !crate::message::is_hidden(*c))
-        .collect();
-    visible.split_whitespace().collect::<Vec<_>>().join(" ")
+    visible(&defused).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -5,7 +5,7 @@
 use crate::artifact::Artifact;
 use crate::decide::speech;
 use crate::effect::Effect;
-use crate::invocation::{Invocation, Purpose};
+use crate::invocation::{Invocation, Purpose, Source};
 use crate::phase::{
     Executing, ExecutingStep, Phase, Planning, PlanningStep, Proposing, ProposingStep, SetUp, Workspace,
 };
@@ -32,16 +32,23 @@ pub(super) fn next_effect(run: &Run) -> Option<Effect> {
 }
 
 fn plan(run: &Run, planning: &Planning) -> Option<Effect> {
-    let mut context: Vec<Artifact> = run.issue.iter().map(|issue| issue.artifact.clone()).collect();
-    let purpose = match &planning.step {
-        PlanningStep::Drafting => Purpose::Plan,
-        PlanningStep::Reviewing { plan } => {
-            context.push(plan.artifact.clone());
-            Purpose::ReviewPlan
+    let issue = run.issue.iter().map(|issue| issue.artifact.clone());
+    let context = issue.chain(planning.feedback.iter().cloned());
+    match &planning.step {
+        PlanningStep::Confirming { .. } => Some(Effect::ReadIssue {
+            issue: run.spec.issue,
+        }),
+        PlanningStep::Drafting => {
+            let commit = run.workspace.as_ref()?.head.clone();
+            let sources = vec![Source::Files { commit }, Source::PastPullRequests];
+            invoke(run, Purpose::Plan, context.collect(), sources)
         }
-    };
-    context.extend(planning.feedback.iter().cloned());
-    invoke(run, purpose, context)
+        // What is to be judged comes last, after the drafts that were sent back and why.
+        PlanningStep::Reviewing { plan } => {
+            let context = context.chain([plan.artifact.clone()]);
+            invoke(run, Purpose::ReviewPlan, context.collect(), vec![])
+        }
+    }
 }
 
 fn execute(run: &Run, executing: &Executing, workspace: &Workspace) -> Option<Effect> {
@@ -50,14 +57,16 @@ fn execute(run: &Run, executing: &Executing, workspace: &Workspace) -> Option<Ef
         executing.approved.plan.artifact.clone(),
     ];
     match &executing.step {
-        ExecutingStep::Implementing => invoke(
-            run,
-            Purpose::Implement,
-            approved
-                .into_iter()
-                .chain(executing.feedback.iter().cloned())
-                .collect(),
-        ),
+        ExecutingStep::Implementing => {
+            let context = approved.into_iter().chain(executing.feedback.iter().cloned());
+            // Later attempts go on from the work of earlier ones.
+            let sources = if workspace.head == workspace.base {
+                vec![]
+            } else {
+                vec![change(workspace)]
+            };
+            invoke(run, Purpose::Implement, context.collect(), sources)
+        }
         ExecutingStep::Committing => Some(Effect::CommitWork {
             branch: run.spec.branch(),
             parent: workspace.head.clone(),
@@ -80,15 +89,26 @@ fn execute(run: &Run, executing: &Executing, workspace: &Workspace) -> Option<Ef
             command: run.spec.test_command.clone(),
         }),
         ExecutingStep::Interpreting { tests } => {
-            invoke(run, Purpose::InterpretTests, vec![tests.output.clone()])
+            let [_issue, plan] = approved;
+            let context = vec![plan, tests.output.clone()];
+            invoke(run, Purpose::InterpretTests, context, vec![change(workspace)])
         }
         ExecutingStep::Reviewing { tests } => {
             let context = approved
                 .into_iter()
-                .chain([tests.output.clone()])
-                .chain(executing.feedback.iter().cloned());
-            invoke(run, Purpose::ReviewImplementation, context.collect())
+                .chain(executing.feedback.iter().cloned())
+                .chain([tests.output.clone()]);
+            let sources = vec![change(workspace)];
+            invoke(run, Purpose::ReviewImplementation, context.collect(), sources)
         }
+    }
+}
+
+/// All that the run has changed, as it stands in the commit that is tested, reviewed and pushed.
+fn change(workspace: &Workspace) -> Source {
+    Source::Diff {
+        from: workspace.base.clone(),
+        to: workspace.head.clone(),
     }
 }
 
@@ -117,7 +137,7 @@ fn propose(run: &Run, proposing: &Proposing, workspace: &Workspace) -> Option<Ef
     }
 }
 
-fn invoke(run: &Run, purpose: Purpose, context: Vec<Artifact>) -> Option<Effect> {
+fn invoke(run: &Run, purpose: Purpose, context: Vec<Artifact>, sources: Vec<Source>) -> Option<Effect> {
     let chances = run
         .counters
         .invocations
@@ -131,6 +151,7 @@ fn invoke(run: &Run, purpose: Purpose, context: Vec<Artifact>) -> Option<Effect>
             attempt: chances + 1,
             start: run.workspace.as_ref()?.head.clone(),
             context,
+            sources,
             agents: run.spec.agents.clone(),
             executor: run.spec.executor,
             limits: run.spec.limits.invocation.clone(),

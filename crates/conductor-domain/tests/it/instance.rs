@@ -3,8 +3,8 @@
 use conductor_domain::effect::EffectKind;
 use conductor_domain::id::{ProjectId, RepoId};
 use conductor_domain::instance::{
-    Admission, Instance, InstanceEvent, InstanceInput, InstanceRefusal, Registration, admit, decide_instance,
-    evolve_instance,
+    Admission, Instance, InstanceEvent, InstanceInput, InstanceRefusal, Registration, TestEgress, admit,
+    decide_instance, evolve_instance,
 };
 use conductor_domain::time::Timestamp;
 
@@ -20,6 +20,7 @@ fn registration(project_name: &str) -> Registration {
         repo: spec().repo,
         test_command: vec!["make".into()],
         slots: 2,
+        test_egress: TestEgress::None,
     }
 }
 

@@ -1,9 +1,12 @@
 //! Laws over random histories: whatever happens in whatever order, the invariants hold, a replay is equal, nothing
 //! follows a clean-up, and people can always bring a run to its end.
 
+use conductor_domain::decide::look::{Sight, is_news, worth_a_look};
 use conductor_domain::effect::EffectKind;
+use conductor_domain::forge::NoticeSubject;
 use conductor_domain::hold::HoldKind;
-use conductor_domain::{Decision, Run, decide, evolve};
+use conductor_domain::input::Report;
+use conductor_domain::{Decision, Input, Run, decide, evolve};
 use proptest::prelude::*;
 
 use crate::scenarios::way;
@@ -28,6 +31,7 @@ const HAPPENINGS: &[&str] = &[
     "issue edited",
     "issue closed",
     "issue deleted",
+    "issue commented",
     "workspace ready",
     "workspace impossible: x",
     "planner plans A",
@@ -44,6 +48,7 @@ const HAPPENINGS: &[&str] = &[
     "implementer breaks a rule",
     "implementer runs out of time",
     "implementer comments hi",
+    "sandbox wants a.example",
     "tester says passed",
     "tester says failed",
     "tester crashes",
@@ -72,6 +77,9 @@ const HAPPENINGS: &[&str] = &[
     "pr checks failed ci",
     "pr base moved",
     "pr merged from a fork",
+    "pr merged at another commit",
+    "pr changes requested 3 on another commit",
+    "pr checks failed on another commit",
     "pr closed again",
     "forge announces pr 9",
     "forge announces pr 8",
@@ -105,7 +113,11 @@ const HAPPENINGS: &[&str] = &[
     "fault permanent in invoke",
     "fault permanent in prepare_workspace",
     "fault transient in clean_up attempt 20",
+    "fault transient in clean_up attempt 17",
+    "fault permanent in clean_up",
     "fault permanent in post_comment",
+    "fault transient in post_comment attempt 9",
+    "fault permanent in close_pull_request",
     "fault transient in open_pull_request",
     "fault permanent in read_issue",
     "fault permanent in read_pull_request",
@@ -126,6 +138,7 @@ fn lived(way_there: usize, happenings: &[usize]) -> World {
     }
     for index in happenings {
         let was_cleaned_up = world.run().cleaned_up;
+        let before = world.run().clone();
         if let Some(decision) = go(&mut world, HAPPENINGS[*index])
             && was_cleaned_up
         {
@@ -134,13 +147,43 @@ fn lived(way_there: usize, happenings: &[usize]) -> World {
                 "an effect after CleanedUp: {decision:?}"
             );
         }
+        a_reading_is_news_once(&world, &before);
     }
     world
+}
+
+/// GH-2: what a run has read brings nothing new when it is looked at again, so that no look repeats itself for ever.
+fn a_reading_is_news_once(world: &World, before: &Run) {
+    let Some((Input::Performed { effect, report }, at, _)) = world.history.last() else {
+        return;
+    };
+    let sight = match report.as_ref() {
+        Report::IssueRead { issue } => Sight::Issue(issue.clone()),
+        Report::IssueUnavailable { problem } => Sight::NoIssue(*problem),
+        Report::PullRequestRead { pull_request } => Sight::PullRequest(pull_request.clone()),
+        _other => return,
+    };
+    let was_heard = before
+        .in_flight
+        .get(effect)
+        .is_some_and(|effect| !effect.stopping);
+    let is_of_the_kind_looked_for = match worth_a_look(world.run()) {
+        Some(NoticeSubject::Issue { .. }) => !matches!(sight, Sight::PullRequest(_)),
+        Some(NoticeSubject::PullRequest { .. }) => matches!(sight, Sight::PullRequest(_)),
+        Some(NoticeSubject::Base) | None => false,
+    };
+    if was_heard && is_of_the_kind_looked_for {
+        assert!(!is_news(world.run(), &sight, at), "{sight:?} is news for ever");
+    }
 }
 
 /// What a patient person would do next to bring the run to its end.
 fn help(world: &mut World) {
     let run = world.run().clone();
+    if run.clean_up_failed.is_some() {
+        go(world, "ann retries");
+        return;
+    }
     let releases = [
         (HoldKind::KillSwitch, "kill switch off"),
         (HoldKind::Operator, "ann resumes"),

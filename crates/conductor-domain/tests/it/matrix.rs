@@ -16,11 +16,15 @@ use crate::script::{Came, play};
 use crate::world::World;
 
 /// A way to each place where a run can stand.
-const PLACES: [(&str, &[&str]); 18] = [
+const PLACES: [(&str, &[&str]); 19] = [
     ("pending: reading the issue", &["start"]),
     ("pending: preparing", &["to set-up"]),
     ("planning: drafting", &["to planning"]),
     ("planning: reviewing", &["to planning", "planner plans A"]),
+    (
+        "planning: confirming",
+        &["to planning", "planner plans A", "reviewer approves"],
+    ),
     ("awaiting_plan_approval", &["to plan gate"]),
     ("executing: implementing", &["to executing"]),
     ("executing: committing", &["to executing", "implementer is done"]),
@@ -44,7 +48,7 @@ const PLACES: [(&str, &[&str]); 18] = [
 ];
 
 /// One representative of each input.
-const INPUTS: [&str; 22] = [
+const INPUTS: [&str; 23] = [
     "start",
     "ann approves",
     "ann approves something else",
@@ -61,6 +65,7 @@ const INPUTS: [&str; 22] = [
     "forge announces pr 9",
     "forge announces issue",
     "forge announces push",
+    "sandbox wants a.example",
     "planner plans B",
     "reviewer approves",
     "reviewer rejects x",

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use conductor_domain::effect::Effect;
 use conductor_domain::event::Event;
+use conductor_domain::invocation::{Invocation, Source};
 use conductor_domain::{Decision, Run};
 
 use crate::script::{Came, play};
@@ -84,7 +85,10 @@ pub(crate) fn way(step: &str) -> Vec<&str> {
     const STAGES: [(&str, &[&str]); 9] = [
         ("to set-up", &["start", "issue read"]),
         ("to planning", &["workspace ready"]),
-        ("to plan gate", &["planner plans A", "reviewer approves"]),
+        (
+            "to plan gate",
+            &["planner plans A", "reviewer approves", "issue read"],
+        ),
         ("to executing", &["ann approves"]),
         ("to testing", &["implementer is done", "committed"]),
         ("to review", &["tests exit 0", "tester says passed"]),
@@ -135,6 +139,7 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
             Event::EffectRetryScheduled { attempt, .. } => {
                 format!("effect_retry_scheduled: after attempt {attempt}")
             }
+            Event::EgressDenied { denial, .. } => format!("egress_denied: {denial}"),
             Event::Noted { what } => format!("noted: {what}"),
             Event::MessageDeferred { message } => format!("message_deferred: {}", message.headline),
             Event::RunCancelled { reason } => format!("run_cancelled: {reason}"),
@@ -146,11 +151,11 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
     for asked in &decision.effects {
         let told = match &asked.effect {
             Effect::Invoke { invocation } => format!(
-                "invoke {} to {:?}, attempt {}, {} to read",
+                "invoke {} to {:?}, attempt {}, reads {}",
                 invocation.role,
                 invocation.purpose,
                 invocation.attempt,
-                invocation.context.len()
+                reads(invocation)
             ),
             Effect::PostComment { message, .. } => format!("post_comment: {}", message.headline),
             Effect::CleanUp {
@@ -161,4 +166,16 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
         let _ = writeln!(out, "  -> {told}");
     }
     let _ = writeln!(out, "  = {}", run.status());
+}
+
+/// What an agent is given to read: what is named, then what is made.
+fn reads(invocation: &Invocation) -> String {
+    let named = invocation.context.iter().map(|artifact| artifact.kind.as_str());
+    let made = invocation.sources.iter().map(|source| match source {
+        Source::Diff { .. } => "diff",
+        Source::Files { .. } => "files",
+        Source::PastPullRequests => "past_pull_requests",
+    });
+    let all: Vec<&str> = named.chain(made).collect();
+    all.join(", ")
 }

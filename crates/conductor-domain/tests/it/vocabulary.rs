@@ -385,10 +385,17 @@ fn small_words_read_as_sentences() {
             ArtifactKind::Envelope,
             ArtifactKind::Receipt,
             ArtifactKind::Scenario,
+            ArtifactKind::Skill,
         ]
         .map(ArtifactKind::as_str)
         .join(" "),
-        ExecutorName::UnsafePlain.as_str().to_owned(),
+        [
+            ExecutorName::Local,
+            ExecutorName::Docker,
+            ExecutorName::UnsafePlain,
+        ]
+        .map(ExecutorName::as_str)
+        .join(" "),
         spec().repo.to_string(),
         spec().branch(),
     ];
@@ -402,7 +409,7 @@ fn small_words_read_as_sentences() {
          the number belongs to a pull request\n\
          outside the approved plan, link to another repository, changes how git behaves, \
          symbolic link out of the tree, name that collides on some file systems, path that agents may not change\n\
-         issue plan review test_output test_report feedback diff envelope receipt scenario\nunsafe-plain\no/n\nconductor/run-r1"
+         issue plan review test_output test_report feedback diff envelope receipt scenario skill\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
     );
 }
 
@@ -582,7 +589,8 @@ fn the_next_deadline_is_the_earliest() {
     assert_eq!(lived(&["to merge gate"]), Some((30_000, Deadline::Flush)));
     assert_eq!(
         lived(&["to merge gate", "deadline"]),
-        Some((30_000, Deadline::Poll))
+        None,
+        "looking is no deadline"
     );
     assert_eq!(
         lived(&["to planning", "planner is limited 1m"]),

@@ -1,20 +1,23 @@
-//! Lists the writes at the forge that a decision asks for or brings to an end (GH-6).
+//! Lists the writes at the forge that a decision asks for or brings to an end (GH-6), now or anew from the records.
 //!
 //! This module does not know whether a write succeeded; it repeats what the report said.
 
+use std::collections::BTreeMap;
+
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::{CommentTarget, Effect};
+use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::input::Input;
 use conductor_domain::message::{Message, MessageKind};
 use conductor_domain::role::Speaker;
 use conductor_domain::time::Timestamp;
-use conductor_domain::{EffectRequest, Run};
-use conductor_port::ledger::ForgeWrite;
+use conductor_domain::{EffectRequest, Run, evolve};
+use conductor_port::ledger::{EffectRow, ForgeWrite, Record, WritesAfter};
 use conductor_port::views::Views;
 
-use crate::record::canonical;
+use crate::record::{self, FACT, Fact, canonical};
 
 /// Lists the writes of one decision: the one that ended, then those that begin.
 pub(super) async fn of(
@@ -25,26 +28,79 @@ pub(super) async fn of(
     effects: &[EffectRequest],
     now: Timestamp,
 ) -> Result<Vec<ForgeWrite>, Fault> {
-    let mut writes = vec![];
-    if let Some((effect, result)) = ended(before, input) {
-        let known = views
-            .writes(run)
-            .await?
-            .into_iter()
-            .find(|write| write.effect == *effect);
-        writes.extend(known.map(|write| ForgeWrite {
-            result,
-            at: now,
-            ..write
-        }));
+    let known = match ended(before, input) {
+        Some((effect, _result)) => {
+            let mut writes = views.writes(run).await?.into_iter();
+            writes.find(|write| write.effect == *effect)
+        }
+        None => None,
+    };
+    Ok(listed(known, before, input, effects, now))
+}
+
+/// Lists the writes of a run anew, decision by decision, from its records and the effects that they asked for.
+pub(crate) fn retell(records: &[Record], effects: &[EffectRow]) -> Result<Vec<WritesAfter>, Fault> {
+    let effects: BTreeMap<&EffectId, &EffectRow> = effects.iter().map(|row| (&row.id, row)).collect();
+    let mut known: BTreeMap<EffectId, ForgeWrite> = BTreeMap::new();
+    let mut run = None;
+    let mut told = vec![];
+    for batch in batches(records) {
+        let Some((fact, decisions)) = batch.split_first() else {
+            continue;
+        };
+        let Fact { input, context, .. } = record::decode::<Fact<Input>>(fact)?;
+        let before = run.take();
+        run.clone_from(&before);
+        let mut asked = vec![];
+        for decision in decisions {
+            let event = record::decode::<Event>(decision)?;
+            if let Event::EffectRequested { effect, .. } = &event {
+                asked.push(request(effect, effects.get(effect).copied())?);
+            }
+            run = evolve(run, &event);
+        }
+        let over = ended(before.as_ref(), &input).and_then(|(effect, _result)| known.get(effect).cloned());
+        let writes = listed(over, before.as_ref(), &input, &asked, context.now);
+        known.extend(writes.iter().map(|write| (write.effect.clone(), write.clone())));
+        if !writes.is_empty() {
+            let seq = fact.seq - 1;
+            told.push(WritesAfter { seq, writes });
+        }
     }
-    writes.extend(
-        effects
-            .iter()
-            .filter(|request| request.effect.kind().writes_to_forge())
-            .map(|r| begun(r, now)),
-    );
-    Ok(writes)
+    Ok(told)
+}
+
+/// Splits a stream into its decisions, each behind its fact.
+pub(crate) fn batches(records: &[Record]) -> impl Iterator<Item = &[Record]> {
+    records.chunk_by(|_, next| next.class != FACT)
+}
+
+fn request(effect: &EffectId, row: Option<&EffectRow>) -> Result<EffectRequest, Fault> {
+    let row =
+        row.ok_or_else(|| Fault::permanent(format!("effect {effect} was asked for and is not kept")))?;
+    serde_json::from_str(&row.payload)
+        .map_err(|error| Fault::permanent(format!("cannot read effect {effect}: {error}")))
+}
+
+fn listed(
+    known: Option<ForgeWrite>,
+    before: Option<&Run>,
+    input: &Input,
+    effects: &[EffectRequest],
+    now: Timestamp,
+) -> Vec<ForgeWrite> {
+    let over = ended(before, input).zip(known);
+    let over = over.map(|((_effect, result), write)| ForgeWrite {
+        result,
+        at: now,
+        ..write
+    });
+    let asked = effects
+        .iter()
+        .filter(|request| request.effect.kind().writes_to_forge());
+    over.into_iter()
+        .chain(asked.map(|request| begun(request, now)))
+        .collect()
 }
 
 fn ended<'a>(before: Option<&Run>, input: &'a Input) -> Option<(&'a EffectId, String)> {
@@ -55,6 +111,7 @@ fn ended<'a>(before: Option<&Run>, input: &'a Input) -> Option<(&'a EffectId, St
         | Input::Operate { .. }
         | Input::KillSwitchTurned { .. }
         | Input::RequestComment { .. }
+        | Input::EgressDenied { .. }
         | Input::ForgeNoticed { .. }
         | Input::DeadlinePassed { .. } => return None,
     };

@@ -3,20 +3,22 @@
 //! This module does not know how the run ended.
 
 use conductor_domain::EffectRequest;
-use conductor_domain::effect::Effect;
-use conductor_domain::fault::Fault;
+use conductor_domain::effect::{Effect, EffectKind};
+use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::input::Report;
-use conductor_domain::spec::ExecutorName;
+use conductor_domain::message::marker;
+use conductor_port::ledger::EffectRow;
 
-use super::Performance;
+use super::{Performance, executor_of};
 
-/// Cleans up: processes, then the branch, then directories, then the lease records, so that a record outlives what it
+/// Cleans up: processes, then what was said twice, then the branch, then directories, then the lease records, so that a record outlives what it
 /// stands for. If repeated: each step finds its work done.
 pub(super) async fn clean_up(
     performance: &Performance<'_>,
     delete_branch: Option<&str>,
 ) -> Result<Report, Fault> {
     end_processes(performance).await?;
+    remove_repeats(performance).await?;
     if let Some(branch) = delete_branch {
         performance
             .ports()
@@ -44,31 +46,37 @@ async fn end_processes(performance: &Performance<'_>) -> Result<(), Fault> {
         if !row.kind.executes_foreign_code() {
             continue;
         }
-        let request: EffectRequest = serde_json::from_str(&row.payload)
-            .map_err(|error| Fault::permanent(format!("cannot read effect {}: {error}", row.id)))?;
-        if let Some(executor) = executor(&request.effect) {
+        if let Some(executor) = executor_of(&request(&row)?.effect) {
             performance.executor(executor)?.reap(&row.id).await?;
         }
     }
     Ok(())
 }
 
-fn executor(effect: &Effect) -> Option<ExecutorName> {
-    match effect {
-        Effect::Invoke { invocation } => Some(invocation.executor),
-        Effect::RunTests { executor, .. } => Some(*executor),
-        Effect::ReadIssue { .. }
-        | Effect::PrepareWorkspace { .. }
-        | Effect::CommitWork { .. }
-        | Effect::CheckRedFirst { .. }
-        | Effect::Rebase { .. }
-        | Effect::InspectDiff { .. }
-        | Effect::Push { .. }
-        | Effect::OpenPullRequest { .. }
-        | Effect::PublishCheck { .. }
-        | Effect::ReadPullRequest { .. }
-        | Effect::ClosePullRequest { .. }
-        | Effect::PostComment { .. }
-        | Effect::CleanUp { .. } => None,
+/// Takes back what was said twice by processes that had lost their lease, however late they said it (RUN-4).
+async fn remove_repeats(performance: &Performance<'_>) -> Result<(), Fault> {
+    for row in performance.ports().views.effects(performance.run()).await? {
+        if row.kind != EffectKind::PostComment || row.attempts < 2 {
+            continue;
+        }
+        let Effect::PostComment { target, .. } = request(&row)?.effect else {
+            continue;
+        };
+        let forge = performance.ports().forge.as_ref();
+        match forge
+            .remove_repeats(performance.repo(), target, &marker(&row.id))
+            .await
+        {
+            Ok(removed) => performance.engine.count_repeats(&row.id, removed),
+            Err(fault) if matches!(fault.kind, FaultKind::Transient { .. }) => return Err(fault),
+            // The issue may be gone for good; that must not keep the run from its end.
+            Err(fault) => tracing::warn!(%fault, effect = %row.id, "could not look for repeated comments"),
+        }
     }
+    Ok(())
+}
+
+fn request(row: &EffectRow) -> Result<EffectRequest, Fault> {
+    serde_json::from_str(&row.payload)
+        .map_err(|error| Fault::permanent(format!("cannot read effect {}: {error}", row.id)))
 }

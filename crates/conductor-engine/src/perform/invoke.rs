@@ -3,23 +3,27 @@
 //! Time, tool calls and tokens are limited here and not by trusting the agent (RUN-13). An invocation that an earlier
 //! process began is never resumed (RUN-12a). This module does not know what an agent is, nor what its outcome leads to.
 
-use conductor_domain::fault::Fault;
+use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::input::Report;
 use conductor_domain::invocation::{
-    AgentFailure, Invocation, InvocationLimit, InvocationReport, Outcome, ToolLogHead, Usage,
+    AgentFailure, Invocation, InvocationLimit, InvocationReport, Outcome, Papers, Remains, ToolLogHead, Usage,
 };
 use conductor_domain::role::Role;
 use conductor_domain::spec::AgentBackend;
 use conductor_domain::time::Millis;
 use conductor_port::agent::{AgentEnd, Task};
-use conductor_port::executor::{Profile, Sandbox, SandboxSpec};
+use conductor_port::executor::{Profile, Sandbox};
 
-use super::{Performance, papers};
+use super::{Performance, context, papers, sandbox, skills};
 use crate::dispatch::duration;
 use crate::toolhost::{self, Guest, Seen, ToolHost};
 
 /// How long an agent that asked a human may take to end by itself (TOOL-4b).
 const AFTER_QUESTION: Millis = Millis::seconds(10);
+
+/// How long the papers of a fault wait for room before they are tried again.
+const PAUSE: Millis = Millis(200);
 
 /// Why an agent came to its end.
 #[derive(Debug)]
@@ -51,27 +55,31 @@ pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocatio
         return undo(performance, invocation, Outcome::Interrupted).await;
     }
     let begun = performance.now();
-    performance.take_worktree().await?;
-    performance.take_processes().await?;
-    let executor = performance.executor(invocation.executor)?;
+    // At once, so that one durable write keeps both.
+    tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
     if performance.job.is_repeated() {
-        executor.reap(performance.effect()).await?;
+        performance
+            .executor(invocation.executor)?
+            .reap(performance.effect())
+            .await?;
     }
-    let task = task(performance, invocation).await?;
+    let mut task = task(performance, invocation).await?;
+    task.context = context::gather(performance, invocation).await?;
     let image_digest = performance.ports().agent.image_digest(&task);
-    let (dir, saved_before) = performance
-        .ports()
-        .workspace
-        .reset(performance.run(), &invocation.start)
-        .await?;
-    let spec = SandboxSpec {
-        effect: performance.effect().clone(),
-        run: performance.run().clone(),
-        profile: Profile::Tool,
-        dir,
-    };
-    let sandbox = executor.open(spec).await?;
-    let witnessed = watch(performance, invocation, task, sandbox.as_ref()).await;
+    // What is kept is what the agent gets.
+    let prompt = performance.redact(&performance.ports().agent.prompt(&task)?);
+    let (kept, (dir, saved_before)) = tokio::try_join!(
+        performance.keep(ArtifactKind::Context, &prompt),
+        performance
+            .ports()
+            .workspace
+            .reset(performance.run(), &invocation.start),
+    )?;
+    tracing::info!(context = %kept.digest, pieces = task.context.len(), "context assembled");
+    let kept = performance.told.get_or_init(|| kept);
+    let given = skills::of_role(performance, invocation.role).await?;
+    let sandbox = sandbox::open(performance, invocation.executor, Profile::Tool, dir, given).await?;
+    let witnessed = watch(performance, invocation, (task, prompt), sandbox.as_ref()).await;
     // Whatever was seen, nothing of it is left running when the report goes out.
     sandbox.close().await?;
     let Witnessed { ended, seen, tools } = witnessed?;
@@ -89,19 +97,21 @@ pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocatio
     let facts = papers::Facts {
         effect: performance.effect(),
         invocation,
-        outcome: &outcome,
+        end: papers::End::Outcome(&outcome),
+        context: Some(kept),
         artifact: seen.artifact.as_ref(),
         image_digest: &image_digest,
         usage,
         at: performance.now(),
     };
-    let papers = Some(papers::write(performance.ports().blobs.as_ref(), &facts).await?);
+    let papers = Some(write_papers(performance, &facts).await?);
     let report = InvocationReport {
         outcome,
         tools,
         usage,
         papers,
         saved: saved_after.or(saved_before),
+        purpose: Some(invocation.purpose),
     };
     Ok(Report::Invoked { report })
 }
@@ -123,21 +133,93 @@ pub(super) async fn undo(
         .reset(performance.run(), &invocation.start)
         .await?;
     let tools = toolhost::head_of(performance.engine, performance.effect()).await?;
+    // What was used up died with the process that metered it.
+    let usage = Usage::default();
+    let task = task(performance, invocation).await?;
+    let facts = papers::Facts {
+        effect: performance.effect(),
+        invocation,
+        end: papers::End::Outcome(&outcome),
+        context: performance.told.get(),
+        artifact: None,
+        image_digest: &performance.ports().agent.image_digest(&task),
+        usage,
+        at: performance.now(),
+    };
+    let papers = Some(write_papers(performance, &facts).await?);
     let report = InvocationReport {
         outcome,
         tools,
-        usage: Usage::default(),
-        papers: None,
+        usage,
+        papers,
         saved,
+        purpose: Some(invocation.purpose),
     };
     Ok(Report::Invoked { report })
 }
 
-async fn task(performance: &Performance<'_>, invocation: &Invocation) -> Result<Task, Fault> {
-    let mut context = Vec::with_capacity(invocation.context.len());
-    for artifact in &invocation.context {
-        context.push(performance.kept(artifact).await?);
+/// Gathers what is left of an invocation that met a fault; nothing if not even the tool log can be read.
+///
+/// A ledger without room is waited for as long as the lease holds: who takes the effect up after that leaves papers.
+pub(super) async fn remains(
+    performance: &Performance<'_>,
+    invocation: &Invocation,
+    fault: &Fault,
+) -> Option<Remains> {
+    loop {
+        let found = match toolhost::head_of(performance.engine, performance.effect()).await {
+            Ok(tools) => match fault_papers(performance, invocation, fault).await {
+                Ok(papers) => Ok((tools, Some(papers))),
+                Err(other) if other.kind == FaultKind::Permanent => Ok((tools, None)),
+                Err(other) => Err(other),
+            },
+            Err(other) => Err(other),
+        };
+        match found {
+            Ok((tools, papers)) => {
+                return Some(Remains {
+                    purpose: invocation.purpose,
+                    tools,
+                    papers,
+                });
+            }
+            Err(other) if other.kind == FaultKind::Permanent => return None,
+            Err(other) => {
+                tracing::debug!(%other, "cannot write the papers of a fault; trying again");
+                tokio::time::sleep(duration(PAUSE)).await;
+            }
+        }
     }
+}
+
+async fn fault_papers(
+    performance: &Performance<'_>,
+    invocation: &Invocation,
+    fault: &Fault,
+) -> Result<Papers, Fault> {
+    let task = task(performance, invocation).await?;
+    let facts = papers::Facts {
+        effect: performance.effect(),
+        invocation,
+        end: papers::End::Fault(fault),
+        context: performance.told.get(),
+        artifact: None,
+        image_digest: &performance.ports().agent.image_digest(&task),
+        // What was used up is not known of one that broke.
+        usage: Usage::default(),
+        at: performance.now(),
+    };
+    write_papers(performance, &facts).await
+}
+
+/// Every invocation yields its papers, however it ended (INV-1a).
+async fn write_papers(performance: &Performance<'_>, facts: &papers::Facts<'_>) -> Result<Papers, Fault> {
+    let redactor = performance.engine.options.redactor.as_ref();
+    papers::write(performance.ports().blobs.as_ref(), redactor, facts).await
+}
+
+/// What names the agent; its context is gathered only where it begins.
+async fn task(performance: &Performance<'_>, invocation: &Invocation) -> Result<Task, Fault> {
     let AgentBackend::Scripted { scenario } = &invocation.agents.backend;
     let bytes = performance.ports().blobs.get(scenario).await?;
     let bytes =
@@ -146,7 +228,7 @@ async fn task(performance: &Performance<'_>, invocation: &Invocation) -> Result<
         effect: performance.effect().clone(),
         run: performance.run().clone(),
         invocation: invocation.clone(),
-        context,
+        context: vec![],
         scenario: Some(bytes),
     })
 }
@@ -155,11 +237,12 @@ async fn task(performance: &Performance<'_>, invocation: &Invocation) -> Result<
 async fn watch(
     performance: &Performance<'_>,
     invocation: &Invocation,
-    task: Task,
+    (task, prompt): (Task, String),
     sandbox: &dyn Sandbox,
 ) -> Result<Witnessed, Fault> {
-    let (log, writer) =
-        toolhost::open_log(performance.engine, performance.effect(), performance.run()).await?;
+    let ports = performance.ports();
+    let (keeper, clock) = (ports.tool_log.clone(), ports.clock.clone());
+    let (log, writer) = toolhost::open_log(keeper, clock, performance.effect(), performance.run()).await?;
     let guest = Guest {
         effect: performance.effect().clone(),
         run: performance.run().clone(),
@@ -177,7 +260,7 @@ async fn watch(
             return Err(written.err().unwrap_or_else(|| Fault::transient("the tool log ended before its invocation")));
         }
         () = cut.cancelled() => Ended::Cut,
-        end = performance.ports().agent.invoke(task, &host) => Ended::Itself(end?),
+        end = performance.ports().agent.invoke(task, prompt, &host) => Ended::Itself(end?),
         () = async { asked.cancelled().await; tokio::time::sleep(duration(AFTER_QUESTION)).await } => {
             Ended::AfterQuestion
         }
@@ -199,13 +282,16 @@ fn tokens(ended: &Ended) -> u64 {
     }
 }
 
-/// Makes the outcome: a stop first, then a question, then what was submitted, then how it ended.
+/// Makes the outcome: a stop first, then too many tokens whatever they bought, then a question, then what was submitted, then how it ended.
 fn outcome(invocation: &Invocation, ended: &Ended, seen: &Seen, usage: Usage) -> Outcome {
     let exceeded = |limit| Outcome::Failed {
         failure: AgentFailure::LimitExceeded { limit },
     };
     if matches!(ended, Ended::Stopped) {
         return Outcome::Stopped;
+    }
+    if usage.tokens > invocation.limits.tokens {
+        return exceeded(InvocationLimit::Tokens);
     }
     if let Some(question) = &seen.question {
         return Outcome::Asked {
@@ -225,11 +311,6 @@ fn outcome(invocation: &Invocation, ended: &Ended, seen: &Seen, usage: Usage) ->
             account: account.clone(),
             until: *until,
         },
-        Ended::Itself(AgentEnd::Finished { .. } | AgentEnd::Crashed { .. })
-            if usage.tokens > invocation.limits.tokens =>
-        {
-            exceeded(InvocationLimit::Tokens)
-        }
         Ended::Itself(AgentEnd::Crashed { reason, .. }) => Outcome::Failed {
             failure: AgentFailure::Crashed {
                 reason: reason.clone(),

@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::record::canonical;
+use crate::redact::{Redact, redact_tree};
 
 /// How inputs are hashed: SHA-256 over canonical JSON.
 const HASH_SCHEMA: &str = "jcs-sha256-v1";
@@ -29,7 +30,9 @@ const ROLE_VERSION: u32 = 1;
 pub(super) struct Facts<'a> {
     pub(super) effect: &'a EffectId,
     pub(super) invocation: &'a Invocation,
-    pub(super) outcome: &'a Outcome,
+    pub(super) end: End<'a>,
+    /// What the agent was told.
+    pub(super) context: Option<&'a Artifact>,
     /// What was submitted.
     pub(super) artifact: Option<&'a Artifact>,
     pub(super) image_digest: &'a str,
@@ -37,15 +40,36 @@ pub(super) struct Facts<'a> {
     pub(super) at: Timestamp,
 }
 
-/// Writes both papers and keeps them.
-pub(super) async fn write(blobs: &dyn Blobs, facts: &Facts<'_>) -> Result<Papers, Fault> {
-    let envelope = blobs
-        .put(ArtifactKind::Envelope, canonical(&envelope(facts)).as_bytes())
-        .await?;
-    let receipt = blobs
-        .put(ArtifactKind::Receipt, canonical(&receipt(facts)?).as_bytes())
-        .await?;
-    Ok(Papers { envelope, receipt })
+/// How an invocation came to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End<'a> {
+    /// By what was seen of its agent.
+    Outcome(&'a Outcome),
+    /// By a fault of its environment.
+    Fault(&'a Fault),
+}
+
+/// Writes both papers and keeps them without secrets: how an agent failed is told in the agent's words (SEC-3).
+pub(super) async fn write(
+    blobs: &dyn Blobs,
+    redactor: &dyn Redact,
+    facts: &Facts<'_>,
+) -> Result<Papers, Fault> {
+    let written = |mut paper: Value| {
+        redact_tree(redactor, &mut paper);
+        canonical(&paper)
+    };
+    let (envelope, receipt) = (written(envelope(facts)), written(receipt(facts)?));
+    // At once, so that one durable write keeps both.
+    let (envelope, receipt) = tokio::try_join!(
+        blobs.put(ArtifactKind::Envelope, envelope.as_bytes()),
+        blobs.put(ArtifactKind::Receipt, receipt.as_bytes()),
+    )?;
+    Ok(Papers {
+        context: facts.context.cloned(),
+        envelope,
+        receipt,
+    })
 }
 
 /// One output, named by where it would stand and what it is.
@@ -58,7 +82,7 @@ struct Output {
 }
 
 fn envelope(facts: &Facts<'_>) -> Value {
-    match error(facts.outcome) {
+    match error(facts.end) {
         Some((code, message)) => json!({
             "status": "error",
             "execution_id": facts.effect,
@@ -111,6 +135,7 @@ fn payload(facts: &Facts<'_>) -> Value {
             "attempt": invocation.attempt,
             "start": invocation.start,
             "context": invocation.context.iter().map(|artifact| &artifact.digest).collect::<Vec<_>>(),
+            "sources": invocation.sources,
             "executor": invocation.executor,
             "limits": invocation.limits,
         },
@@ -169,9 +194,13 @@ fn backend(invocation: &Invocation) -> String {
 }
 
 /// The error canon's code and message (INV-7), where the outcome is one.
-fn error(outcome: &Outcome) -> Option<(&'static str, String)> {
+fn error(end: End<'_>) -> Option<(&'static str, String)> {
     let failed =
         |why: &dyn std::fmt::Display| ("ERR_PROCESSOR", format!("processor execution failed: {why}"));
+    let outcome = match end {
+        End::Outcome(outcome) => outcome,
+        End::Fault(fault) => return Some(failed(&format!("its environment failed: {fault}"))),
+    };
     match outcome {
         Outcome::Planned { .. }
         | Outcome::Reviewed { .. }

@@ -2,13 +2,13 @@
 //!
 //! This module does not know what a review or a merge leads to.
 
-use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::fault::Fault;
 use conductor_domain::forge::{HumanReview, PullRequestSnapshot};
 use conductor_domain::id::PullRequestNumber;
 use conductor_domain::input::Report;
 use conductor_domain::message::Message;
-use conductor_port::forge::{NewPullRequest, ReviewReading};
+use conductor_port::forge::{NewPullRequest, PullRequestReading};
 
 use super::Performance;
 
@@ -39,30 +39,39 @@ pub(super) async fn read(performance: &Performance<'_>, number: PullRequestNumbe
         .forge
         .pull_request(performance.repo(), number)
         .await?;
-    let review = match reading.changes_requested {
-        Some(review) => Some(keep_review(performance, review).await?),
+    let kept = match &reading.changes_requested {
+        Some(review) => Some(performance.keep(ArtifactKind::Feedback, &review.text).await?),
         None => None,
     };
     Ok(Report::PullRequestRead {
-        pull_request: PullRequestSnapshot {
-            number,
-            state: reading.state,
-            head: reading.head,
-            head_repo: reading.head_repo,
-            base_head: reading.base_head,
-            review,
-            failed_checks: reading.failed_checks,
-        },
+        pull_request: snapshot(number, reading, kept),
     })
 }
 
-async fn keep_review(performance: &Performance<'_>, review: ReviewReading) -> Result<HumanReview, Fault> {
-    let feedback = performance.keep(ArtifactKind::Feedback, &review.text).await?;
-    Ok(HumanReview {
-        id: review.id,
-        by: review.by,
-        feedback,
-    })
+/// Puts a reading into the run's words; `feedback` is what a review that asks for changes says.
+pub(crate) fn snapshot(
+    number: PullRequestNumber,
+    reading: PullRequestReading,
+    feedback: Option<Artifact>,
+) -> PullRequestSnapshot {
+    let review = reading
+        .changes_requested
+        .zip(feedback)
+        .map(|(review, feedback)| HumanReview {
+            id: review.id,
+            by: review.by,
+            feedback,
+            commit: review.commit,
+        });
+    PullRequestSnapshot {
+        number,
+        state: reading.state,
+        head: reading.head,
+        head_repo: reading.head_repo,
+        base_head: reading.base_head,
+        review,
+        failed_checks: reading.failed_checks,
+    }
 }
 
 /// Closes the pull request. If repeated: it is closed already.

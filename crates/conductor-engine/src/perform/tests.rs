@@ -13,9 +13,9 @@ use conductor_domain::spec::ExecutorName;
 use conductor_domain::testing::{Ending, TestRun};
 use conductor_domain::time::Millis;
 use conductor_port::blobs::MAX_BLOB;
-use conductor_port::executor::{Command, CommandResult, Profile, SandboxSpec};
+use conductor_port::executor::{Command, CommandResult, Profile};
 
-use super::Performance;
+use super::{Performance, sandbox};
 
 /// Runs the tests. If repeated: what an earlier try left running is ended, and they run again from the start.
 pub(super) async fn run(
@@ -25,8 +25,7 @@ pub(super) async fn run(
     time: Millis,
     executor: ExecutorName,
 ) -> Result<Report, Fault> {
-    performance.take_worktree().await?;
-    performance.take_processes().await?;
+    tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
     if performance.job.is_repeated() {
         performance.executor(executor)?.reap(performance.effect()).await?;
     }
@@ -41,7 +40,10 @@ pub(super) async fn run(
         run_in(performance, executor, checkout.dir.clone(), command, time).await?
     };
     performance.give_processes_back().await?;
-    let output = performance.keep(ArtifactKind::TestOutput, &text(&seen)).await?;
+    let verdict = seen.ending.of(command, &checkout.tree);
+    let output = performance
+        .keep(ArtifactKind::TestOutput, &text(&verdict, &seen))
+        .await?;
     Ok(Report::TestsRan {
         tests: TestRun {
             commit: commit.clone(),
@@ -61,18 +63,14 @@ async fn run_in(
     argv: &[String],
     time: Millis,
 ) -> Result<CommandResult, Fault> {
-    let spec = SandboxSpec {
-        effect: performance.effect().clone(),
-        run: performance.run().clone(),
-        profile: Profile::Test,
-        dir,
-    };
-    let sandbox = performance.executor(executor)?.open(spec).await?;
+    let sandbox = sandbox::open(performance, executor, Profile::Test, dir, vec![]).await?;
     let seen = sandbox
         .bash(Command {
             argv: argv.to_vec(),
+            environment: vec![],
             time,
             output: MAX_BLOB,
+            listener: None,
         })
         .await;
     // Whatever came of the command, nothing of it is left running when the report goes out.
@@ -91,8 +89,9 @@ fn not_run(reason: &str) -> CommandResult {
     }
 }
 
-fn text(seen: &CommandResult) -> String {
-    let mut text = String::from_utf8_lossy(&seen.output).into_owned();
+/// What was printed, below what we saw ourselves: the first line is ours, whatever the tests print (RUN-8).
+fn text(verdict: &str, seen: &CommandResult) -> String {
+    let mut text = format!("{verdict}\n\n{}", String::from_utf8_lossy(&seen.output));
     if seen.truncated {
         text.push_str("\n… (more output was dropped)\n");
     }

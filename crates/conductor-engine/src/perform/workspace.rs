@@ -6,12 +6,12 @@ use conductor_domain::fault::Fault;
 use conductor_domain::input::Report;
 use conductor_port::workspace::Prepared;
 
-use super::Performance;
+use super::{Performance, own_ports};
 
 /// Makes the workspace. If repeated: what stands whole is kept, and the base stays the one first chosen.
 pub(super) async fn prepare(performance: &Performance<'_>, branch: &str) -> Result<Report, Fault> {
-    performance.take_worktree().await?;
-    performance.take_branch(branch).await?;
+    tokio::try_join!(performance.take_worktree(), performance.take_branch(branch))?;
+    own_ports::take(performance).await?;
     let token = performance.ports().forge.git_token(performance.repo()).await?;
     let workspace = &performance.ports().workspace;
     match workspace

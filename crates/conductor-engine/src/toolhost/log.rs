@@ -3,13 +3,15 @@
 //! Calls are kept in groups at most 50 ms after they were made; those that must be durable before they act wait for
 //! their group. This module does not know what a call did.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use conductor_domain::digest::Digest;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::invocation::ToolLogHead;
-use conductor_port::blobs::ToolCall;
+use conductor_port::blobs::{ToolCall, ToolLog};
+use conductor_port::clock::Clock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
@@ -72,8 +74,9 @@ fn writer_is_gone() -> Fault {
 
 /// Keeps the calls; whoever opened the log runs it beside the agent.
 #[derive(Debug)]
-pub(crate) struct LogWriter<'a> {
-    engine: &'a Engine,
+pub(crate) struct LogWriter {
+    keeper: Arc<dyn ToolLog>,
+    clock: Arc<dyn Clock>,
     invocation: EffectId,
     run: RunId,
     wishes: mpsc::Receiver<Wish>,
@@ -82,19 +85,21 @@ pub(crate) struct LogWriter<'a> {
 }
 
 /// Opens the log of an invocation, after what an earlier try of it left there.
-pub(crate) async fn open<'a>(
-    engine: &'a Engine,
+pub(crate) async fn open(
+    keeper: Arc<dyn ToolLog>,
+    clock: Arc<dyn Clock>,
     invocation: &EffectId,
     run: &RunId,
-) -> Result<(Log, LogWriter<'a>), Fault> {
-    let kept = engine.ports.tool_log.read(invocation).await?;
+) -> Result<(Log, LogWriter), Fault> {
+    let kept = keeper.read(invocation).await?;
     let (n, head) = match kept.last() {
         Some(call) => (call.n, call.hash.clone()),
         None => (0, chain::tool_genesis(invocation)),
     };
     let (wish, wishes) = mpsc::channel(QUEUE);
     let writer = LogWriter {
-        engine,
+        keeper,
+        clock,
         invocation: invocation.clone(),
         run: run.clone(),
         wishes,
@@ -125,7 +130,7 @@ fn head(calls: u64, hash: &str) -> Result<ToolLogHead, Fault> {
     Ok(ToolLogHead { calls, head })
 }
 
-impl LogWriter<'_> {
+impl LogWriter {
     /// Keeps calls until the log is dropped; returns where the log ends.
     pub(crate) async fn write(mut self) -> Result<ToolLogHead, Fault> {
         while let Some(first) = self.wishes.recv().await {
@@ -153,7 +158,7 @@ impl LogWriter<'_> {
     }
 
     async fn keep(&mut self, group: Vec<Wish>) -> Result<(), Fault> {
-        let at = self.engine.ports.clock.now();
+        let at = self.clock.now();
         let mut calls = Vec::with_capacity(group.len());
         let mut waiting = vec![];
         for Wish { entry, durable } in group {
@@ -176,7 +181,7 @@ impl LogWriter<'_> {
             calls.push(call);
             waiting.extend(durable.map(|durable| (durable, self.n)));
         }
-        self.engine.ports.tool_log.append(&calls).await?;
+        self.keeper.append(&calls).await?;
         for (durable, n) in waiting {
             // Whoever waited may have been dropped meanwhile.
             let _listener = durable.send(n);

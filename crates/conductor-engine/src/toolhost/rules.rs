@@ -4,8 +4,9 @@
 
 use conductor_domain::digest::Digest;
 use conductor_domain::role::Role;
-use conductor_domain::testing::Ending;
+use conductor_policy::authority::{Authority, Request, Ruling, Verdict};
 use conductor_port::agent::ToolRequest;
+use conductor_port::executor::Pattern;
 use serde_json::json;
 
 use super::log::Entry;
@@ -14,49 +15,60 @@ use crate::record::canonical;
 /// The longest target that the log shows.
 const MAX_TARGET: usize = 200;
 
-/// Tells whether a role may call a tool.
-pub(super) fn allow(role: Role, request: &ToolRequest) -> Result<(), String> {
-    let wanted = match request {
-        ToolRequest::View { .. } | ToolRequest::Comment { .. } | ToolRequest::AskHuman { .. } => {
-            return Ok(());
-        }
-        // A command can write as well as read, so it belongs to the one role that may write.
-        ToolRequest::CreateFile { .. } | ToolRequest::StrReplace { .. } | ToolRequest::Bash { .. } => {
-            Role::Implementer
-        }
-        ToolRequest::SubmitPlan(_) => Role::Planner,
-        ToolRequest::SubmitReview(_) => Role::Reviewer,
-        ToolRequest::SubmitTestReport(_) => Role::Tester,
-    };
-    if role == wanted {
-        Ok(())
+/// Asks the policies whether a role may call a tool; what is not plainly allowed is not done.
+pub(super) fn judge(authority: &Authority, role: Role, request: &ToolRequest) -> Verdict {
+    let asked = Request::of_tool(role, action(request), path(request));
+    let verdict = asked.map(|asked| authority.judge(&asked));
+    verdict.unwrap_or_else(|| Verdict {
+        ruling: Ruling::Deny,
+        reason: "there is no such tool".to_owned(),
+        policy: "deny-by-default".to_owned(),
+    })
+}
+
+/// Says to an agent why its call was not done, and what follows from it.
+pub(super) fn refusal(role: Role, request: &ToolRequest, verdict: &Verdict) -> String {
+    let (tool, Verdict { policy, reason, .. }) = (request.name(), verdict);
+    match verdict.ruling {
+        Ruling::RequireApproval => format!("{tool} needs a person's approval first ({policy}: {reason})"),
+        Ruling::Deny | Ruling::Allow => format!("{tool} is not for the {role} ({policy}: {reason})"),
+    }
+}
+
+/// What policies call it: a remark goes to the run's own issue, or to its pull request once there is one.
+fn action(request: &ToolRequest) -> &'static str {
+    if matches!(request, ToolRequest::Comment { .. }) {
+        "github_comment_issue"
     } else {
-        Err(format!(
-            "{} is for the {wanted}, not for the {role}",
-            name(request)
-        ))
+        request.name()
     }
 }
 
-/// The name of a tool in the log.
-pub(super) fn name(request: &ToolRequest) -> &'static str {
+fn path(request: &ToolRequest) -> &str {
     match request {
-        ToolRequest::View { .. } => "view",
-        ToolRequest::CreateFile { .. } => "create_file",
-        ToolRequest::StrReplace { .. } => "str_replace",
-        ToolRequest::Bash { .. } => "bash",
-        ToolRequest::Comment { .. } => "comment",
-        ToolRequest::SubmitPlan(_) => "submit_plan",
-        ToolRequest::SubmitReview(_) => "submit_review",
-        ToolRequest::SubmitTestReport(_) => "submit_test_report",
-        ToolRequest::AskHuman { .. } => "ask_human",
+        ToolRequest::View { path }
+        | ToolRequest::CreateFile { path, .. }
+        | ToolRequest::StrReplace { path, .. }
+        | ToolRequest::ListFiles { path }
+        | ToolRequest::SearchFiles { path, .. } => path,
+        ToolRequest::Bash { .. }
+        | ToolRequest::GitStatus
+        | ToolRequest::GitDiff
+        | ToolRequest::GitCommit { .. }
+        | ToolRequest::Comment { .. }
+        | ToolRequest::SubmitPlan(_)
+        | ToolRequest::SubmitReview(_)
+        | ToolRequest::SubmitTestReport(_)
+        | ToolRequest::AskHuman { .. } => "",
     }
 }
 
-/// Describes a call for the log, as allowed and done; texts are redacted before they are shown or hashed (SEC-3).
-pub(super) fn entry(request: &ToolRequest, redact: &dyn Fn(&str) -> String) -> Entry {
+/// Describes a call for the log, as decided and not yet done; texts are redacted before they are shown or hashed (SEC-3).
+pub(super) fn entry(request: &ToolRequest, verdict: &Verdict, redact: &dyn Fn(&str) -> String) -> Entry {
     let (target, arguments) = match request {
-        ToolRequest::View { path } => (path.clone(), json!({ "path": redact(path) })),
+        ToolRequest::View { path } | ToolRequest::ListFiles { path } => {
+            (path.clone(), json!({ "path": redact(path) }))
+        }
         ToolRequest::CreateFile { path, content } => (
             path.clone(),
             json!({ "path": redact(path), "content": Digest::of(content) }),
@@ -66,6 +78,15 @@ pub(super) fn entry(request: &ToolRequest, redact: &dyn Fn(&str) -> String) -> E
             json!({ "path": redact(path), "old": redact(old), "new": redact(new) }),
         ),
         ToolRequest::Bash { command } => (command.clone(), json!({ "command": redact(command) })),
+        ToolRequest::SearchFiles { path, pattern } => {
+            let (kind, text) = match pattern {
+                Pattern::Literal(text) => ("text", text),
+                Pattern::Regex(text) => ("regex", text),
+            };
+            (path.clone(), json!({ "path": redact(path), kind: redact(text) }))
+        }
+        ToolRequest::GitStatus | ToolRequest::GitDiff => ("worktree".to_owned(), json!({})),
+        ToolRequest::GitCommit { message } => ("worktree".to_owned(), json!({ "message": redact(message) })),
         ToolRequest::Comment { text } => (
             "issue or pull request".to_owned(),
             json!({ "text": redact(text) }),
@@ -76,11 +97,15 @@ pub(super) fn entry(request: &ToolRequest, redact: &dyn Fn(&str) -> String) -> E
         ToolRequest::AskHuman { question } => ("a human".to_owned(), json!({ "question": redact(question) })),
     };
     Entry {
-        tool: name(request),
+        tool: request.name(),
         target: shorten(&redact(&target)),
         payload_hash: Digest::of(canonical(&arguments).as_bytes()).into(),
-        decision: "allow",
-        reason: "builtin-1: the role has this tool".to_owned(),
+        decision: match verdict.ruling {
+            Ruling::Allow => "allow",
+            Ruling::RequireApproval => "require_approval",
+            Ruling::Deny => "deny",
+        },
+        reason: format!("{}: {}", verdict.policy, verdict.reason),
         result: "ok".to_owned(),
     }
 }
@@ -92,41 +117,36 @@ fn shorten(text: &str) -> String {
     text.chars().take(MAX_TARGET).chain(['…']).collect()
 }
 
-/// Says how a command ended.
-pub(super) fn describe(ending: &Ending) -> String {
-    match ending {
-        Ending::Exited { code } => format!("exited {code}"),
-        Ending::Signalled { signal } => format!("ended by signal {signal}"),
-        Ending::TimedOut => "timed out".to_owned(),
-        Ending::LimitExceeded { limit } => format!("limit exceeded: {limit}"),
-        Ending::Lost => "lost".to_owned(),
-        Ending::NotRun { reason } => format!("not run: {reason}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft, Verdict};
+    use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft};
 
     use super::*;
 
-    /// TOOL-3, RUN-8: only the Implementer gets anything that writes; each result belongs to one role.
-    #[test]
-    fn each_role_gets_its_own_tools_and_no_others() {
-        let requests = [
-            ToolRequest::View { path: "a".into() },
+    fn every_request() -> Vec<ToolRequest> {
+        let path = || "src/a.rs".to_owned();
+        vec![
+            ToolRequest::View { path: path() },
+            ToolRequest::ListFiles { path: path() },
+            ToolRequest::SearchFiles {
+                path: path(),
+                pattern: Pattern::Literal("b".into()),
+            },
+            ToolRequest::GitStatus,
+            ToolRequest::GitDiff,
             ToolRequest::CreateFile {
-                path: "a".into(),
+                path: path(),
                 content: vec![],
             },
             ToolRequest::StrReplace {
-                path: "a".into(),
+                path: path(),
                 old: "b".into(),
                 new: "c".into(),
             },
             ToolRequest::Bash {
                 command: "true".into(),
             },
+            ToolRequest::GitCommit { message: "m".into() },
             ToolRequest::Comment { text: "hm".into() },
             ToolRequest::SubmitPlan(PlanDraft {
                 summary: "s".into(),
@@ -135,7 +155,7 @@ mod tests {
                 risks: vec![],
             }),
             ToolRequest::SubmitReview(ReviewDraft {
-                verdict: Verdict::Approve,
+                verdict: conductor_domain::plan::Verdict::Approve,
                 summary: "s".into(),
                 findings: vec![],
             }),
@@ -144,27 +164,58 @@ mod tests {
                 interpretation: "i".into(),
             }),
             ToolRequest::AskHuman { question: "q".into() },
-        ];
+        ]
+    }
+
+    fn shipped() -> Authority {
+        Authority::new(&[]).expect("the shipped policies are valid")
+    }
+
+    /// TOOL-3, RUN-8: only the Implementer gets anything that writes; each result belongs to one role.
+    #[test]
+    fn each_role_gets_its_own_tools_and_no_others() {
+        let authority = shipped();
         let table: Vec<String> = Role::ALL
             .into_iter()
             .map(|role| {
-                let tools: Vec<&str> = requests
+                let tools: Vec<&str> = every_request()
                     .iter()
-                    .filter(|r| allow(role, r).is_ok())
-                    .map(name)
+                    .filter(|request| judge(&authority, role, request).ruling == Ruling::Allow)
+                    .map(ToolRequest::name)
                     .collect();
                 format!("{role}: {}", tools.join(" "))
             })
             .collect();
+        let reads = "view list_files search_files git_status git_diff";
         assert_eq!(
             table,
             [
-                "Planner: view comment submit_plan ask_human",
-                "Reviewer: view comment submit_review ask_human",
-                "Implementer: view create_file str_replace bash comment ask_human",
-                "Tester: view comment submit_test_report ask_human",
+                format!("Planner: {reads} comment submit_plan ask_human"),
+                format!("Reviewer: {reads} comment submit_review ask_human"),
+                format!("Implementer: {reads} create_file str_replace bash git_commit comment ask_human"),
+                format!("Tester: {reads} comment submit_test_report ask_human"),
             ]
         );
+    }
+
+    /// TOOL-3: a path is judged as what it is, however it is written.
+    #[test]
+    fn no_spelling_of_a_path_gets_past_its_policy() {
+        let authority = shipped();
+        for path in [
+            ".github/workflows/ci.yml",
+            "./.github//workflows/ci.yml",
+            "src/../.github/workflows/ci.yml",
+            ".GitHub/Workflows/ci.yml",
+            "../.github/workflows/ci.yml",
+        ] {
+            let request = ToolRequest::CreateFile {
+                path: path.to_owned(),
+                content: vec![],
+            };
+            let verdict = judge(&authority, Role::Implementer, &request);
+            assert_eq!(verdict.policy, "forge-settings", "{path}");
+        }
     }
 
     /// SEC-3, TOOL-4.
@@ -173,7 +224,9 @@ mod tests {
         let request = ToolRequest::Bash {
             command: format!("echo SECRET {}", "x".repeat(500)),
         };
-        let entry = entry(&request, &|text| text.replace("SECRET", "[redacted]"));
+        let verdict = judge(&shipped(), Role::Planner, &request);
+        let entry = entry(&request, &verdict, &|text| text.replace("SECRET", "[redacted]"));
+        assert_eq!(entry.decision, "deny");
         assert!(entry.target.starts_with("echo [redacted] xxx"));
         assert_eq!(entry.target.chars().count(), MAX_TARGET + 1);
     }

@@ -2,21 +2,26 @@
 
 use std::sync::{Arc, Mutex};
 
+use conductor_domain::effect::EffectKind;
 use conductor_domain::forge::{Notice, NoticeSubject};
 use conductor_domain::hold::{Hold, HoldKind};
-use conductor_domain::id::{PullRequestNumber, RunId};
+use conductor_domain::id::{EffectId, PullRequestNumber, RepoId, RunId};
 use conductor_domain::input::{Action, Input};
-use conductor_domain::instance::InstanceInput;
+use conductor_domain::instance::{InstanceInput, Registration, TestEgress};
 use conductor_domain::invocation::Purpose;
+use conductor_domain::phase::{Phase, PhaseName, SetUp};
 use conductor_domain::refusal::Refusal;
-use conductor_domain::spec::{Priority, RedFirst};
-use conductor_domain::time::Millis;
-use conductor_engine::Executors;
+use conductor_domain::spec::{ExecutorName, Priority, RedFirst};
+use conductor_domain::time::{Millis, Timestamp};
 use conductor_engine::redact::KnownForms;
+use conductor_engine::{Executors, PortRange};
 use conductor_port::agent::AgentEnd;
 use conductor_port::clock::Clock as _;
 use conductor_port::inbox::{Inbox as _, Submission, SubmitError};
 use conductor_port::lease::{Leases as _, ResourceKind};
+use conductor_port::ledger::{
+    Batch, IssueClaim, Ledger as _, NewEffect, Projection, Record, RunRow, StreamId,
+};
 use conductor_port::views::Views as _;
 use conductor_testkit::agent::FakeAgent;
 use conductor_testkit::rig::Rig;
@@ -116,6 +121,7 @@ async fn the_most_urgent_run_gets_the_next_slot() {
         repo: rig.stage.repo.clone(),
         test_command: vec!["check".into()],
         slots: 1,
+        test_egress: conductor_domain::instance::TestEgress::None,
     };
     let by = rig.stage.specs[0].started_by.clone();
     let input = InstanceInput::RegisterRepo { by, registration };
@@ -295,4 +301,174 @@ async fn an_approval_of_something_else_is_refused() {
         ),
         "{refused:?}"
     );
+}
+
+async fn ports_of(rig: &Rig, run: &RunId) -> Vec<String> {
+    let held = rig.stage.memory.held(Some(run)).await.expect("calm weather");
+    let ports = held.into_iter().filter(|lease| lease.kind == ResourceKind::Port);
+    ports.map(|lease| lease.name).collect()
+}
+
+/// ENV-1, ENV-2, ENV-3: each run has ports of its own from before its first work until its clean-up; one for which none
+/// is left waits, and goes on when another run has given its own back.
+#[tokio::test(start_paused = true)]
+async fn every_run_has_ports_of_its_own() {
+    let rig = Rig::start_with(
+        |stage| stage.ports(stage.agents()),
+        |options| {
+            options.ports = PortRange {
+                first: 5001,
+                last: 5004,
+                per_run: 2,
+            };
+        },
+    )
+    .await;
+    let (first, second) = (rig.start_run(1).await, rig.start_run(2).await);
+    for run in [&first, &second] {
+        rig.until(run, |run| run.phase.gate().is_some()).await;
+    }
+    let mut all = [ports_of(&rig, &first).await, ports_of(&rig, &second).await].concat();
+    all.sort();
+    assert_eq!(all, ["5001", "5002", "5003", "5004"]);
+    let third = rig.start_run(3).await;
+    rig.until(&third, |run| !run.in_flight.is_empty()).await;
+    assert_eq!(ports_of(&rig, &third).await, [""; 0]);
+    let freed = ports_of(&rig, &first).await;
+    let cancel = Action::Cancel { comment: None };
+    rig.operate(&first, cancel).await.expect("it can be cancelled");
+    rig.until(&first, |run| run.cleaned_up).await;
+    rig.until(&third, |run| run.phase.gate().is_some()).await;
+    assert_eq!(ports_of(&rig, &first).await, [""; 0]);
+    assert_eq!(ports_of(&rig, &third).await, freed);
+}
+
+/// RUN-13: a run that is over and whose clean-up waits for a person keeps no other run of its repository waiting.
+#[tokio::test(start_paused = true)]
+async fn a_clean_up_that_waits_for_a_person_blocks_nobody() {
+    let mut rig = Rig::start(endless()).await;
+    let by = rig.stage.specs[0].started_by.clone();
+    let registration = Registration {
+        project: rig.stage.specs[0].project.clone(),
+        repo: rig.stage.repo.clone(),
+        test_command: rig.stage.specs[0].test_command.clone(),
+        slots: 1,
+        test_egress: TestEgress::None,
+    };
+    rig.engine
+        .submit_to_instance(InstanceInput::RegisterRepo { by, registration })
+        .await
+        .expect("a registration can be changed");
+    // What its processes run in is gone, so nobody can say that they are ended.
+    rig.stage.specs[0].executor = ExecutorName::Docker;
+    let first = rig.start_run(1).await;
+    rig.until(&first, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    let second = rig.start_run(2).await;
+    rig.until(&second, |run| {
+        run.phase == Phase::Pending(SetUp::PreparingWorkspace) && run.work_in_flight().is_some()
+    })
+    .await;
+    rig.operate(&first, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    let ended = rig.until(&first, |run| run.clean_up_failed.is_some()).await;
+    assert!(ended.needs_human() && !ended.cleaned_up);
+    rig.until(&second, |run| run.phase.name() == PhaseName::Planning)
+        .await;
+}
+
+/// A run of which nothing can be read, that is first in every list.
+fn unreadable(n: u64) -> Batch {
+    let run = RunId::parse(format!("bad-{n}")).expect("a slug");
+    let stream = StreamId::Run(run.clone());
+    let record = Record {
+        stream: stream.as_key(),
+        seq: 1,
+        event_id: format!("{run}#1"),
+        schema_version: 1,
+        class: "fact".to_owned(),
+        kind: "start_run".to_owned(),
+        payload: "{}".to_owned(),
+        payload_hash: String::new(),
+        actor_type: "operator".to_owned(),
+        actor: "ann".to_owned(),
+        cause: String::new(),
+        at: Timestamp(0),
+        hash: "x".to_owned(),
+    };
+    let effect = NewEffect {
+        id: EffectId::derive(&run, 1, 0),
+        run: run.clone(),
+        repo: RepoId(1),
+        kind: EffectKind::ReadIssue,
+        payload: "{}".to_owned(),
+        priority: 99,
+        not_before: Timestamp(0),
+    };
+    let row = RunRow {
+        deadline: Some(Timestamp(1)),
+        created_at: Timestamp(i64::MAX),
+        seq: 1,
+        head: "x".to_owned(),
+        ..RunRow::unreadable(run)
+    };
+    Batch {
+        stream,
+        expected_seq: 0,
+        records: vec![record],
+        effects: vec![effect],
+        effect_changes: vec![],
+        settles: None,
+        dedupe: None,
+        projection: Projection::Run(Box::new(row)),
+        writes: vec![],
+        frees_slot: false,
+        issue: IssueClaim::Unchanged,
+    }
+}
+
+/// RUN-3, RUN-12a: more runs than any page of any list holds, all damaged and all first; the one behind them is started,
+/// dispatched, woken at its deadline, and hears of the kill switch.
+#[tokio::test(start_paused = true)]
+async fn many_damaged_runs_do_not_hide_the_one_behind_them() {
+    let times = Arc::new(Mutex::new(0));
+    let rig = Rig::start_with(
+        |stage| {
+            let until = stage.clock.now().after(Millis::seconds(10));
+            let agent = FakeAgent::new(move |_task, _tools| {
+                let times = times.clone();
+                Box::pin(async move {
+                    let first = {
+                        let mut times = times.lock().expect("nobody panicked");
+                        *times += 1;
+                        *times == 1
+                    };
+                    if first {
+                        let account = "scripted".to_owned();
+                        return Ok(AgentEnd::ProviderLimited { account, until });
+                    }
+                    std::future::pending().await
+                })
+            });
+            stage.ports(agent)
+        },
+        |_options| {},
+    )
+    .await;
+    for n in 0..1001 {
+        rig.stage.memory.append(unreadable(n)).await.expect("kept");
+    }
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.holds.get(HoldKind::ProviderLimit).is_some())
+        .await;
+    rig.until(&run, |run| run.holds.is_empty() && run.work_in_flight().is_some())
+        .await;
+    let by = rig.stage.specs[0].started_by.clone();
+    rig.engine
+        .submit_to_instance(InstanceInput::TurnKillSwitch { by, on: true })
+        .await
+        .expect("it was off");
+    rig.until(&run, |run| run.holds.get(HoldKind::KillSwitch).is_some())
+        .await;
 }

@@ -31,6 +31,7 @@ fn inputs() -> BTreeSet<&'static str> {
     kinds!(Input {
         StartRun => "start_run", Operate => "operate", KillSwitchTurned => "kill_switch_turned",
         Performed => "performed", Faulted => "faulted", RequestComment => "request_comment",
+        EgressDenied => "egress_denied",
         ForgeNoticed => "forge_noticed", DeadlinePassed => "deadline_passed",
     })
 }
@@ -51,17 +52,17 @@ fn events() -> BTreeSet<&'static str> {
         ProposalBegan => "proposal_began", DiffInspected => "diff_inspected",
         DiffGateOpened => "diff_gate_opened", DiffCleared => "diff_cleared", Pushed => "pushed",
         PullRequestOpened => "pull_request_opened", MergeAwaited => "merge_awaited",
-        ChangesRequested => "changes_requested", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
+        ChangesRequested => "changes_requested", ReviewSetAside => "review_set_aside", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
         PullRequestMerged => "pull_request_merged", PullRequestClosed => "pull_request_closed",
         RunCompleted => "run_completed", RunCancelled => "run_cancelled", RunFailed => "run_failed",
-        CleanedUp => "cleaned_up", HoldPlaced => "hold_placed", HoldReleased => "hold_released",
+        CleanedUp => "cleaned_up", CleanUpFailed => "clean_up_failed", HoldPlaced => "hold_placed", HoldReleased => "hold_released",
         QuestionAnswered => "question_answered", PhaseRetried => "phase_retried",
         Reprioritized => "reprioritized", InvocationEnded => "invocation_ended", AgentFailed => "agent_failed",
         Interrupted => "interrupted", EffectRequested => "effect_requested", EffectSettled => "effect_settled",
         EffectRetryScheduled => "effect_retry_scheduled", EffectStopRequested => "effect_stop_requested",
         EnvironmentRecreated => "environment_recreated", MessageSent => "message_sent",
         MessageDeferred => "message_deferred", MessagesFlushed => "messages_flushed",
-        CommentDenied => "comment_denied", Reminded => "reminded", PullRequestSeen => "pull_request_seen",
+        CommentDenied => "comment_denied", EgressDenied => "egress_denied", Reminded => "reminded", PullRequestSeen => "pull_request_seen",
         Noted => "noted",
     })
 }
@@ -69,6 +70,7 @@ fn events() -> BTreeSet<&'static str> {
 fn instance_inputs() -> BTreeSet<&'static str> {
     kinds!(InstanceInput {
         AddProject => "add_project", RegisterRepo => "register_repo", TurnKillSwitch => "turn_kill_switch",
+        GrantEgress => "grant_egress", RevokeEgress => "revoke_egress",
         ProviderLimited => "provider_limited", HeadsCollected => "heads_collected",
     })
 }
@@ -76,6 +78,7 @@ fn instance_inputs() -> BTreeSet<&'static str> {
 fn instance_events() -> BTreeSet<&'static str> {
     kinds!(InstanceEvent {
         ProjectAdded => "project_added", RepoRegistered => "repo_registered",
+        EgressGranted => "egress_granted", EgressRevoked => "egress_revoked",
         KillSwitchTurned => "kill_switch_turned", ProviderSuspended => "provider_suspended",
         HeadsAnchored => "heads_anchored",
     })

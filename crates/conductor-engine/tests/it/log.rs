@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use conductor_domain::id::RunId;
-use conductor_engine::audit::{self, AuditReport, Problem, Unanchored};
+use conductor_domain::input::Action;
+use conductor_domain::time::Timestamp;
+use conductor_engine::audit::{self, AuditReport, Kept, Problem, Unanchored};
 use conductor_engine::replay::{self, Difference};
 use conductor_engine::{chain, record};
-use conductor_port::ledger::{Record, StreamId};
+use conductor_port::ledger::{Batch, IssueClaim, Ledger, Projection, Projections, Record, RunRow, StreamId};
+use conductor_port::views::Views;
 use conductor_testkit::ledger::TamperedLedger;
 use conductor_testkit::rig::Rig;
 use conductor_testkit::sim::Stage;
@@ -26,15 +29,39 @@ async fn played() -> Stage {
 }
 
 async fn audit_after(tampering: impl Fn(&mut Vec<Record>) + Send + Sync + 'static) -> AuditReport {
+    audit_after_tampering_with(StreamId::Run(r1()), tampering).await
+}
+
+async fn audit_after_tampering_with(
+    target: StreamId,
+    tampering: impl Fn(&mut Vec<Record>) + Send + Sync + 'static,
+) -> AuditReport {
     let stage = Box::pin(played()).await;
     let tampered = TamperedLedger::new(stage.memory.clone(), move |stream, records| {
-        if *stream == StreamId::Run(r1()) {
+        if *stream == target {
             tampering(records);
         }
     });
-    audit::verify(&tampered, &tampered)
-        .await
-        .expect("a readable ledger")
+    audit_of(&stage, &tampered).await
+}
+
+/// Audits what somebody tampered with, beside the honest bytes and tool logs.
+async fn audit_of<L: Ledger + Views>(stage: &Stage, ledger: &L) -> AuditReport {
+    let kept = Kept {
+        views: ledger,
+        ledger,
+        tool_log: stage.memory.as_ref(),
+        blobs: stage.memory.as_ref(),
+    };
+    audit::verify(kept).await.expect("a readable ledger")
+}
+
+async fn show(memory: &impl Ledger, row: RunRow) {
+    let all = Projections {
+        rows: vec![Projection::Run(Box::new(row))],
+        ..Projections::default()
+    };
+    memory.replace_projections(all).await.expect("calm weather");
 }
 
 fn stream() -> String {
@@ -165,6 +192,180 @@ async fn a_truncated_stream_and_a_removed_run_are_named() {
     assert_eq!(report.problems, [Problem::RunRemoved { run: r1() }]);
 }
 
+/// SEC-8: the runs' facts anchor the instance's chain, as the instance anchors theirs.
+#[tokio::test(start_paused = true)]
+async fn a_truncated_rewritten_or_removed_instance_stream_is_named() {
+    let instance = || StreamId::Instance.as_key();
+    let report = audit_after_tampering_with(StreamId::Instance, |records| records.truncate(3)).await;
+    assert_eq!(
+        report.problems,
+        [Problem::Truncated {
+            stream: instance(),
+            last: 3,
+            known: 4
+        }]
+    );
+    let report = audit_after_tampering_with(StreamId::Instance, Vec::clear).await;
+    assert_eq!(
+        report.problems,
+        [Problem::Removed {
+            stream: instance(),
+            from: 1,
+            to: 4
+        }]
+    );
+    let report = audit_after_tampering_with(StreamId::Instance, |records| {
+        let mut before = chain::genesis(&StreamId::Instance);
+        for record in records {
+            record.at.0 += 1;
+            record.hash = chain::link(&before, record);
+            before.clone_from(&record.hash);
+        }
+    })
+    .await;
+    assert_eq!(
+        report.problems,
+        [Problem::Rewritten {
+            stream: instance(),
+            seq: 4
+        }]
+    );
+}
+
+/// SEC-8: the anchors that end the instance's stream are covered by no fact of a run. Whoever removes them is caught by
+/// what readers saw of the stream's end; whoever makes that fit leaves the runs unanchored.
+#[tokio::test(start_paused = true)]
+async fn anchors_removed_from_the_end_are_missed() {
+    let stage = played().await;
+    let end = stage.memory.instance().await.expect("calm weather").1.seq;
+    let cut = |stream: &StreamId, records: &mut Vec<Record>| {
+        if *stream == StreamId::Instance {
+            records.truncate(records.len() - 2);
+        }
+    };
+    let hasty = TamperedLedger::new(stage.memory.clone(), cut).hastily();
+    let report = audit_of(&stage, &hasty).await;
+    let truncated = Problem::Truncated {
+        stream: StreamId::Instance.as_key(),
+        last: end - 2,
+        known: end,
+    };
+    assert_eq!(report.problems, std::slice::from_ref(&truncated));
+    assert_eq!(audit::verify_instance(&hasty, &hasty).await, Ok(vec![truncated]));
+
+    let thorough = TamperedLedger::new(stage.memory.clone(), cut);
+    let report = audit_of(&stage, &thorough).await;
+    let runs: Vec<&str> = report.unanchored.iter().map(|end| end.run.as_str()).collect();
+    assert_eq!(
+        (report.problems.as_slice(), runs.as_slice()),
+        (&[][..], &["r1", "r2"][..])
+    );
+}
+
+/// SEC-8: whatever readers see of the instance was told by records, even when no fact came after them.
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_shows_more_than_its_stream_tells_is_named() {
+    let rig = Rig::start_story().await;
+    let stage = rig.end().await;
+    let tampered = TamperedLedger::new(stage.memory.clone(), |_stream, records| records.truncate(2));
+    let report = audit_of(&stage, &tampered).await;
+    assert_eq!(
+        report.problems,
+        [Problem::Truncated {
+            stream: StreamId::Instance.as_key(),
+            last: 2,
+            known: 3
+        }]
+    );
+}
+
+/// SEC-8, OWN-5a: one anchor that cannot be read does not end the anchoring.
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_anchor_is_passed_over() {
+    let rig = Rig::start_story().await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.phase.gate().is_some()).await;
+    let memory = rig.stage.memory.clone();
+    let (instance, head) = memory.instance().await.expect("calm weather");
+    let mut record = memory
+        .read(&StreamId::Instance, head.seq - 1, 1)
+        .await
+        .expect("calm weather")
+        .pop()
+        .expect("the repository was registered");
+    record.seq += 1;
+    record.event_id = record::event_id(&StreamId::Instance, record.seq);
+    record.kind = "heads_anchored".into();
+    record.payload = "{\"event\":\"heads_anchored\",\"heads\":7}".into();
+    record.payload_hash = record::payload_hash(&record.payload);
+    record.hash = chain::link(&head.hash, &record);
+    let hash = record.hash.clone();
+    let batch = Batch {
+        stream: StreamId::Instance,
+        expected_seq: head.seq,
+        records: vec![record],
+        effects: vec![],
+        effect_changes: vec![],
+        settles: None,
+        dedupe: None,
+        projection: Projection::Instance {
+            state: serde_json::to_string(&instance).expect("JSON"),
+            seq: head.seq + 1,
+            head: hash,
+        },
+        writes: vec![],
+        frees_slot: false,
+        issue: IssueClaim::Unchanged,
+    };
+    memory.append(batch).await.expect("calm weather");
+    let stage = rig.end().await;
+    let report = audit_of(&stage, stage.memory.as_ref()).await;
+    assert_eq!((report.problems, report.unanchored), (vec![], vec![]));
+}
+
+/// RUN-2: every column that readers see follows from the events.
+#[tokio::test(start_paused = true)]
+async fn a_replay_compares_the_whole_row() {
+    let stage = Box::pin(played()).await;
+    let memory = stage.memory.clone();
+    let honest = memory.run(&r1()).await.expect("calm").expect("it is there");
+    let edits: [fn(&mut RunRow); 9] = [
+        |row| row.phase = "executing".into(),
+        |row| row.terminal = true,
+        |row| row.needs_human = !row.needs_human,
+        |row| row.held = !row.held,
+        |row| row.deadline = Some(Timestamp(7)),
+        |row| row.title.push('x'),
+        |row| row.pull_request = Some(7),
+        |row| row.seq += 1,
+        |row| row.state = row.state.replace("\"cleaned_up\":false", "\"cleaned_up\":true"),
+    ];
+    for (n, edit) in edits.into_iter().enumerate() {
+        let mut row = honest.clone();
+        edit(&mut row);
+        show(memory.as_ref(), row).await;
+        let replayed = replay::replay(memory.as_ref(), memory.as_ref(), &r1())
+            .await
+            .expect("readable");
+        assert_eq!(replayed.differences, [Difference::State], "edit {n}");
+    }
+}
+
+/// LAW-3: a state that breaks a law is noticed at the next commit, whoever brought it about.
+#[tokio::test(start_paused = true)]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "LAW-3")]
+async fn a_broken_law_is_noticed_at_the_commit() {
+    let rig = Rig::start_story().await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.phase.gate().is_some()).await;
+    let memory = rig.stage.memory.clone();
+    let mut row = memory.run(&run).await.expect("calm").expect("it is there");
+    row.state = row.state.replace("\"cleaned_up\":false", "\"cleaned_up\":true");
+    show(memory.as_ref(), row).await;
+    let _panics_before = rig.operate(&run, Action::Pause).await;
+}
+
 /// SEC-8: what no anchor covers is said, not hidden.
 #[tokio::test(start_paused = true)]
 async fn what_came_after_the_last_anchor_is_reported_as_unanchored() {
@@ -172,9 +373,7 @@ async fn what_came_after_the_last_anchor_is_reported_as_unanchored() {
     let run = rig.start_run(1).await;
     rig.until(&run, |run| run.phase.gate().is_some()).await;
     let memory = rig.stage.memory.clone();
-    let report = audit::verify(memory.as_ref(), memory.as_ref())
-        .await
-        .expect("a readable ledger");
+    let report = audit_of(&rig.stage, memory.as_ref()).await;
     let last = rig.records(&run).await.len() as u64;
     assert_eq!(report.unanchored, [Unanchored { run, after: 0, last }]);
     assert!(report.is_sound());
@@ -183,7 +382,7 @@ async fn what_came_after_the_last_anchor_is_reported_as_unanchored() {
 /// RUN-2: the same inputs make the same events and effects, byte for byte; anything else is found.
 #[tokio::test(start_paused = true)]
 async fn a_replay_finds_nothing_but_what_was_changed() {
-    let stage = played().await;
+    let stage = Box::pin(played()).await;
     let honest = replay::replay(stage.memory.as_ref(), stage.memory.as_ref(), &r1())
         .await
         .expect("readable");

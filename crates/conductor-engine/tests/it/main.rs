@@ -5,3 +5,5 @@ mod log;
 mod tools;
 mod stop;
 mod flow;
+mod look;
+mod sandboxes;

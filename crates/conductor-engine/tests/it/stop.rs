@@ -3,11 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use conductor_domain::digest::Digest;
+use conductor_domain::fault::Fault;
 use conductor_domain::hold::HoldKind;
+use conductor_domain::id::RunId;
 use conductor_domain::input::{Action, Input};
 use conductor_domain::instance::InstanceInput;
+use conductor_domain::spec::ExecutorName;
 use conductor_domain::time::Millis;
-use conductor_engine::{Engine, Options};
+use conductor_engine::{Engine, Options, audit};
+use conductor_port::agent::ToolRequest;
+use conductor_port::blobs::Blobs as _;
 use conductor_port::clock::Clock as _;
 use conductor_port::inbox::{Inbox as _, Submission};
 use conductor_port::ledger::{LeaseWish, Leased, Ledger as _};
@@ -220,4 +226,119 @@ async fn an_interrupted_agent_starts_over_from_the_same_commit() {
         .map(|tree| tree.contains_key("half.txt"))
         .collect();
     assert_eq!(saved, [true], "what it left is not lost");
+}
+
+/// Reads the envelopes of the invocations of a run that ended, and checks that each has its receipt.
+async fn envelopes(rig: &Rig, run: &RunId) -> Vec<serde_json::Value> {
+    let mut envelopes = vec![];
+    for record in rig.records(run).await {
+        let event: serde_json::Value = serde_json::from_str(&record.payload).expect("a record is JSON");
+        if event["event"] != "invocation_ended" {
+            continue;
+        }
+        let kept = async |paper: &str| -> serde_json::Value {
+            let digest = event["papers"][paper]["digest"]
+                .as_str()
+                .expect("the paper is named");
+            let digest = Digest::parse(digest).expect("a digest");
+            let bytes = rig
+                .stage
+                .memory
+                .get(&digest)
+                .await
+                .expect("calm weather")
+                .expect("kept");
+            serde_json::from_slice(&bytes).expect("papers are JSON")
+        };
+        assert_eq!(kept("receipt").await["processor_ref"], "agent/planner@1");
+        envelopes.push(kept("envelope").await);
+    }
+    envelopes
+}
+
+/// INV-1a, INV-7: whatever becomes of an invocation, it leaves an envelope and a receipt, anchored in the run's chain.
+#[tokio::test(start_paused = true)]
+async fn stopped_and_interrupted_agents_leave_their_papers() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let run = rig.start_run(1).await;
+    endless.begun.notified().await;
+    let stage = rig.die().await;
+    let rig = Rig::resume(stage, endless.agent()).await;
+    endless.begun.notified().await;
+    rig.operate(&run, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    rig.until(&run, |run| run.cleaned_up).await;
+    let errors: Vec<_> = envelopes(&rig, &run)
+        .await
+        .into_iter()
+        .map(|envelope| (envelope["status"].clone(), envelope["error"].clone()))
+        .collect();
+    let error = |why: &str| {
+        let message = format!("processor execution failed: {why}");
+        let error = serde_json::json!({ "code": "ERR_PROCESSOR", "message": message });
+        ("error".into(), error)
+    };
+    assert_eq!(
+        errors,
+        [error("it was interrupted"), error("it was told to stop")]
+    );
+}
+
+/// INV-1a, TOOL-4: an environment that fails takes neither the papers nor the tool log with it; each try leaves its own,
+/// and the log goes on from try to try.
+#[tokio::test(start_paused = true)]
+async fn agents_whose_environment_fails_leave_their_papers() {
+    let agent = FakeAgent::new(|_task, tools| {
+        Box::pin(async move {
+            let path = "README.md".to_owned();
+            tools.call(ToolRequest::View { path }).await?;
+            Err(Fault::transient("the sandbox broke"))
+        })
+    });
+    let mut rig = Rig::start(agent).await;
+    rig.stage.specs[0].limits.effect_retries = 1;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    // Two tries, and two in the environment that was made anew (RUN-12).
+    let message = "processor execution failed: its environment failed: the sandbox broke";
+    let error = serde_json::json!({ "code": "ERR_PROCESSOR", "message": message });
+    let errors: Vec<_> = envelopes(&rig, &run)
+        .await
+        .into_iter()
+        .map(|envelope| envelope["error"].clone())
+        .collect();
+    assert_eq!(errors, [error.clone(), error.clone(), error.clone(), error]);
+    let memory = rig.stage.memory.as_ref();
+    let kept = audit::Kept {
+        views: memory,
+        ledger: memory,
+        tool_log: memory,
+        blobs: memory,
+    };
+    assert_eq!(audit::verify(kept).await.expect("readable").problems, []);
+}
+
+/// INV-1a: so does one that never began, because what it should run in is not there.
+#[tokio::test(start_paused = true)]
+async fn agents_without_an_executor_leave_their_papers() {
+    let endless = Endless::default();
+    let mut rig = Rig::start(endless.agent()).await;
+    rig.stage.specs[0].executor = ExecutorName::Docker;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    let messages: Vec<String> = envelopes(&rig, &run)
+        .await
+        .into_iter()
+        .map(|envelope| envelope["error"]["message"].to_string())
+        .collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(
+        messages.iter().all(|message| message.contains("docker")),
+        "{messages:?}"
+    );
+    assert_eq!(endless.times.load(Ordering::Relaxed), 0);
 }

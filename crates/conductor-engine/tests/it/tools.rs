@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use conductor_domain::event::Event;
 use conductor_domain::hold::{Hold, HoldKind};
 use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::input::Input;
 use conductor_domain::invocation::Purpose;
 use conductor_domain::phase::Phase;
 use conductor_domain::plan::PlanDraft;
@@ -147,14 +148,22 @@ async fn the_tool_log_is_chained_and_anchored() {
     };
     assert_eq!((tools.calls, tools.head.as_str()), (3, before.as_str()));
     let memory = rig.stage.memory.as_ref();
-    assert_eq!(audit::verify_tool_logs(memory, memory, memory).await, Ok(vec![]));
+    let kept = audit::Kept {
+        views: memory,
+        ledger: memory,
+        tool_log: memory,
+        blobs: memory,
+    };
+    assert_eq!(audit::verify(kept).await.expect("readable").problems, []);
     let cut = CutLog(rig.stage.memory.clone());
     let named = Problem::ToolLogChanged {
         invocation: log[0].invocation.clone(),
     };
-    let problems = audit::verify_tool_logs(memory, memory, &cut)
-        .await
-        .expect("readable");
+    let tampered = audit::Kept {
+        tool_log: &cut,
+        ..kept
+    };
+    let problems = audit::verify(tampered).await.expect("readable").problems;
     assert!(problems.contains(&named), "{problems:?}");
     let papers = papers.expect("an invocation has papers");
     let read = async |digest| -> serde_json::Value {
@@ -321,6 +330,57 @@ async fn an_agent_that_uses_up_its_time_is_ended() {
     let took = rig.stage.clock.now().since(begun);
     assert!((300_000..302_000).contains(&took.0), "{took:?}");
     assert!(rig.stage.executor.open_sandboxes().is_empty());
+}
+
+/// RUN-13: what was submitted does not buy off the limit.
+#[tokio::test(start_paused = true)]
+async fn a_submission_does_not_excuse_too_many_tokens() {
+    let agent = FakeAgent::new(|_task, tools| {
+        Box::pin(async move {
+            tools.call(plan("a dear plan")).await?;
+            Ok(AgentEnd::Finished { tokens: 11 })
+        })
+    });
+    let mut rig = Rig::start(agent).await;
+    rig.stage.specs[0].limits.invocation.tokens = 10;
+    let run = rig.start_run(1).await;
+    let held = rig.until(&run, |run| !run.holds.is_empty()).await;
+    assert!(
+        format!("{:?}", held.holds).contains("used up its tokens"),
+        "{:?}",
+        held.holds
+    );
+}
+
+/// RUN-4: the world is waited for as long as it asks, but not for ever.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_the_world_announces_is_bounded() {
+    let agent = FakeAgent::new(|_task, _tools| {
+        Box::pin(async {
+            Err(Fault::transient_for(
+                Millis(u64::from(u32::MAX) * 1000),
+                "come back later",
+            ))
+        })
+    });
+    let rig = Rig::start(agent).await;
+    let run = rig.start_run(1).await;
+    let faulted = |records: &[Record]| records.iter().find(|record| record.kind == "faulted").cloned();
+    let mut commits = rig.engine.committed();
+    let fact = loop {
+        match faulted(&rig.records(&run).await) {
+            Some(fact) => break fact,
+            None => drop(commits.recv().await),
+        }
+    };
+    let fact: record::Fact<Input> = record::decode(&fact).expect("readable");
+    let Input::Faulted { fault, .. } = fact.input else {
+        panic!("a fault was reported");
+    };
+    assert_eq!(
+        fault,
+        Fault::transient_for(Millis::seconds(3600), "come back later")
+    );
 }
 
 /// RUN-13: tokens too.

@@ -19,9 +19,9 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::Child;
 
-use super::home::Home;
-use super::output::Kept;
-use super::process::{self, Belonging, Identity};
+use crate::home::Home;
+use crate::output::Kept;
+use crate::process::{self, Belonging, Identity};
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -38,7 +38,7 @@ pub(super) struct Place<'a> {
     /// The directory it starts in.
     pub(super) dir: OwnedFd,
     /// The whole environment.
-    pub(super) environment: Vec<(&'static str, std::ffi::OsString)>,
+    pub(super) environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     /// The marks among it that tell this command's processes from all others.
     pub(super) marks: Vec<String>,
 }

@@ -223,6 +223,7 @@ async fn keeping_no_output_still_says_that_there_was_some() {
     let result = sandbox
         .bash(Command {
             output: 0,
+            listener: None,
             ..script("echo hello", PLENTY)
         })
         .await

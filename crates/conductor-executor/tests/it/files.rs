@@ -136,10 +136,9 @@ async fn no_path_leads_out_of_the_working_directory() {
     ] {
         refused_by_all(&*sandbox, path, &FileRefusal::Outside(path.to_owned())).await;
     }
-    for path in ["", "a\0b"] {
-        let expected = FileRefusal::Other(format!("`{}` is not a path", path.escape_debug()));
-        refused_by_all(&*sandbox, path, &expected).await;
-    }
+    refused_by_all(&*sandbox, "", &FileRefusal::NotAFile(String::new())).await;
+    let no_path = FileRefusal::Other("a path holds a NUL byte".into());
+    refused_by_all(&*sandbox, "a\0b", &no_path).await;
     assert_eq!(listing(&outside), [("secret".to_owned(), "secret".to_owned())]);
     assert_eq!(listing(&work.join("in")), [("cwd".to_owned(), "...".to_owned())]);
     sandbox.close().await.unwrap();
@@ -197,12 +196,7 @@ async fn only_regular_files_are_opened() {
     let through = FileRefusal::Other("`plain/x` leads through something that is not a directory".into());
     refused_by_all(&*sandbox, "plain/x", &through).await;
     let long = "x".repeat(5000);
-    refused_by_all(
-        &*sandbox,
-        &long,
-        &FileRefusal::Other(format!("`{long}` is too long for a path")),
-    )
-    .await;
+    refused_by_all(&*sandbox, &long, &FileRefusal::Other("a name is too long".into())).await;
     sandbox.close().await.unwrap();
 }
 

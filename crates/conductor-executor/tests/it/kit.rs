@@ -72,19 +72,16 @@ pub(crate) fn executor(base: &Path) -> UnsafePlain {
 
 pub(crate) fn spec(effect: &str, dir: PathBuf) -> SandboxSpec {
     let run = RunId::parse("r1").unwrap();
-    SandboxSpec {
-        effect: EffectId::parse(effect).unwrap(),
-        run,
-        profile: Profile::Tool,
-        dir,
-    }
+    SandboxSpec::new(EffectId::parse(effect).unwrap(), run, Profile::Tool, dir)
 }
 
 pub(crate) fn argv(argv: &[&str], time: u64) -> Command {
     Command {
         argv: argv.iter().map(|&word| word.to_owned()).collect(),
+        environment: vec![],
         time: Millis(time),
         output: OUTPUT,
+        listener: None,
     }
 }
 
@@ -134,6 +131,16 @@ impl Watched {
         let descriptor = self.descriptor.try_clone().unwrap();
         let wait = move || rustix::event::poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], None).unwrap();
         assert_eq!(tokio::task::spawn_blocking(wait).await.unwrap(), 1);
+    }
+
+    /// Whether it ends in that many milliseconds.
+    pub(crate) fn has_ended_within(&self, time: i64) -> bool {
+        let time = rustix::event::Timespec {
+            tv_sec: time / 1000,
+            tv_nsec: time % 1000 * 1_000_000,
+        };
+        let mut watched = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        rustix::event::poll(&mut watched, Some(&time)).unwrap() == 1
     }
 
     pub(crate) fn is_alive(&self) -> bool {

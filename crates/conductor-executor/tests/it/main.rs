@@ -1,4 +1,4 @@
-//! The plain executor against hostile commands and hostile paths, with real processes and real files.
+//! The executors against hostile commands and hostile paths, with real processes, namespaces and files.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,8 +7,11 @@
 )]
 
 mod kit;
+mod matrix;
 mod commands;
 mod trees;
 mod reaping;
 mod files;
 mod toolchains;
+mod local;
+mod docker;

@@ -27,12 +27,8 @@ async fn cargo_works_in_an_empty_environment() {
     let base = tempfile::tempdir().unwrap();
     let consent = Consent::to_run_commands_without_a_sandbox(Reason::Test);
     let executor = UnsafePlain::for_demo_and_tests(consent, base.path().join("homes"), toolchain);
-    let spec = SandboxSpec {
-        effect: EffectId::parse("r1.1.0").unwrap(),
-        run: RunId::parse("r1").unwrap(),
-        profile: Profile::Test,
-        dir: base.path().to_owned(),
-    };
+    let (effect, run) = (EffectId::parse("r1.1.0").unwrap(), RunId::parse("r1").unwrap());
+    let spec = SandboxSpec::new(effect, run, Profile::Test, base.path().to_owned());
     let sandbox = executor.open(spec).await.unwrap();
     let result = sandbox.bash(argv(&["cargo", "--version"], PLENTY)).await.unwrap();
     assert_eq!(result.ending, PASSED, "{}", text(&result));

@@ -247,6 +247,28 @@ pub(crate) fn edit_comment(
     Ok(comment)
 }
 
+pub(crate) fn delete_comment(
+    change: &mut Change<'_>,
+    repo: u64,
+    id: u64,
+    remover: &str,
+) -> Result<(), Refusal> {
+    if !change.repo_mut(repo)?.comments.contains_key(&id) {
+        return Err(Refusal::not_found());
+    }
+    // Told first: what is told shows the comment.
+    change.tell(
+        repo,
+        remover,
+        &Happening::Comment {
+            action: "deleted",
+            id,
+        },
+    );
+    change.repo_mut(repo)?.comments.remove(&id);
+    Ok(())
+}
+
 pub(crate) fn check_body(resource: &'static str, body: &str) -> Result<(), Refusal> {
     if body.chars().count() > LONGEST_BODY {
         let message = format!("body is too long (maximum is {LONGEST_BODY} characters)");

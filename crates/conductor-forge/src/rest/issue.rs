@@ -3,6 +3,7 @@
 //! The rules are in `act::issue`; here requests become acts and records become answers.
 
 use axum::extract::Path;
+use axum::http::StatusCode;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
@@ -162,6 +163,14 @@ pub(crate) async fn edit_comment(call: Call, Path((owner, name, id)): NumberPath
             .site
             .look(|state| View::new(state, &call.root).comment(&repo, &comment)),
     )
+}
+
+pub(crate) async fn delete_comment(call: Call, Path((owner, name, id)): NumberPath) -> Answer {
+    let repo = call.repo_by_any(&owner, &name, CONVERSATION, Level::Write)?;
+    let remover = call.login();
+    call.site
+        .change(|change| issue::delete_comment(change, repo.id, id, &remover))?;
+    answer::empty(StatusCode::NO_CONTENT)
 }
 
 fn page_of(call: &Call, repo: &Repo, comments: Vec<&Comment>) -> Answer {

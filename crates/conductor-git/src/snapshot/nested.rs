@@ -1,52 +1,71 @@
-//! Finds the directories that git must not look into: those with a `.git` of their own, and submodules.
+//! Decides which directories git must not look into: those with a `.git` of their own, and filled submodules.
 //!
 //! git would read such a `.git`, and on a second look run what its configuration names (SECURITY §10). So their
-//! files are listed here, by plain directory reading that follows no link, and handed to git one by one: work in
+//! files are listed by plain directory reading that follows no link, and handed to git one by one: work in
 //! a nested repository is kept as plain files, and the nested `.git` itself is never opened.
 //!
 //! This module does not know what git does with the rest.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
-use super::{Purpose, Request, zero_terminated};
-use crate::call::{Git, Place};
+use super::room::{Room, split_at_zero, to_path, zero_terminated};
+use super::{Purpose, Request};
 use crate::error::Error;
 
 /// What git must be told apart from the rest; paths are relative to the working directory.
 #[derive(Debug, Default)]
-pub(crate) struct Apart {
+pub(super) struct Apart {
     /// Directories that git must not enter.
-    pub(crate) directories: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
     /// Files below them that belong to the snapshot.
-    pub(crate) files: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl Apart {
+    /// Everything but those directories, as a list that `--pathspec-from-file` reads.
+    pub(super) fn pathspecs(&self) -> Vec<u8> {
+        let mut list = b":(top)\0".to_vec();
+        for directory in &self.directories {
+            list.extend_from_slice(b":(top,exclude,literal)");
+            list.extend_from_slice(directory.as_os_str().as_bytes());
+            list.push(0);
+        }
+        list
+    }
 }
 
 /// Looks for nested repositories and submodules with content.
-pub(crate) async fn find(git: &Git, place: Place<'_>, request: &Request) -> Result<Apart, Error> {
-    let links = submodules(git, place).await?;
-    let root = request.workdir.clone();
-    let known = links.clone();
-    let purpose = request.purpose;
-    let (directories, candidates) = tokio::task::spawn_blocking(move || {
-        let mut found = Walk {
-            root,
-            links: known,
-            directories: Vec::new(),
+pub(super) async fn find(room: &dyn Room, request: &Request) -> Result<Apart, Error> {
+    let links = submodules(room).await?;
+    let survey = room.survey(&links).await?;
+    if let Some(path) = survey.waiting.first() {
+        return Err(Error::SnapshotFailed {
+            workdir: request.workdir.clone(),
+            detail: format!(
+                "`{}` is no regular file, and git would wait for it",
+                path.display()
+            ),
+        });
+    }
+    let directories = outermost(survey.repositories.into_iter().chain(survey.filled));
+    let below: Vec<PathBuf> = match request.purpose {
+        Purpose::Commit => directories
+            .iter()
+            .filter(|path| !links.contains(*path))
+            .cloned()
+            .collect(),
+        Purpose::Save => directories.clone(),
+    };
+    if below.is_empty() {
+        return Ok(Apart {
+            directories,
             files: Vec::new(),
-        };
-        found.outside(Path::new(""));
-        found.inside_all(purpose);
-        (found.directories, found.files)
-    })
-    .await
-    .map_err(|e| Error::SnapshotFailed {
-        workdir: request.workdir.clone(),
-        detail: e.to_string(),
-    })?;
-    let ignored = ignored(git, place, &candidates).await?;
+        });
+    }
+    let candidates = room.files(&below).await?;
+    let ignored = ignored(room, &candidates).await?;
     let files = candidates
         .into_iter()
         .filter(|path| !ignored.contains(path))
@@ -54,13 +73,26 @@ pub(crate) async fn find(git: &Git, place: Place<'_>, request: &Request) -> Resu
     Ok(Apart { directories, files })
 }
 
-async fn submodules(git: &Git, place: Place<'_>) -> Result<BTreeSet<PathBuf>, Error> {
-    let listed = git.call(place, "ls-files").args(["-s", "-z"]).bytes().await?;
-    let entries = listed.split(|b| *b == 0);
-    Ok(entries
-        .filter(|entry| entry.starts_with(b"160000 "))
-        .filter_map(path_after_tab)
-        .collect())
+/// Leaves out what lies below another.
+fn outermost(directories: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let all: BTreeSet<PathBuf> = directories.collect();
+    let mut kept: Vec<PathBuf> = Vec::new();
+    // Paths are ordered by their parts, so whatever lies below one follows it at once.
+    for directory in all {
+        if !kept.last().is_some_and(|outer| directory.starts_with(outer)) {
+            kept.push(directory);
+        }
+    }
+    kept
+}
+
+async fn submodules(room: &dyn Room) -> Result<Vec<PathBuf>, Error> {
+    let listed = room.git("ls-files", &["-s", "-z"], Vec::new()).await?;
+    if !listed.status.success() {
+        return Err(listed.into_error("ls-files"));
+    }
+    let links = split_at_zero(&listed.stdout).filter(|entry| entry.starts_with(b"160000 "));
+    Ok(links.filter_map(path_after_tab).collect())
 }
 
 fn path_after_tab(entry: &[u8]) -> Option<PathBuf> {
@@ -68,95 +100,34 @@ fn path_after_tab(entry: &[u8]) -> Option<PathBuf> {
     Some(to_path(&entry[tab + 1..]))
 }
 
-fn to_path(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()))
-}
-
-async fn ignored(git: &Git, place: Place<'_>, candidates: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
+async fn ignored(room: &dyn Room, candidates: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     if candidates.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let check = git
-        .call(place, "check-ignore")
-        .args(["--no-index", "-z", "--stdin"]);
-    let finished = check.input(zero_terminated(candidates)).finish().await?;
-    match finished.status.code() {
-        Some(0 | 1) => {
-            let paths = finished.stdout.split(|b| *b == 0).filter(|path| !path.is_empty());
-            Ok(paths.map(to_path).collect())
-        }
-        _ => Err(finished.into_error("check-ignore")),
+    let check = ["--no-index", "-z", "--stdin"];
+    let checked = room
+        .git("check-ignore", &check, zero_terminated(candidates))
+        .await?;
+    match checked.status.code() {
+        Some(0 | 1) => Ok(split_at_zero(&checked.stdout).map(to_path).collect()),
+        _ => Err(checked.into_error("check-ignore")),
     }
 }
 
-struct Walk {
-    root: PathBuf,
-    links: BTreeSet<PathBuf>,
-    directories: Vec<PathBuf>,
-    files: Vec<PathBuf>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Walk {
-    /// Looks for directories to keep apart. One that cannot be listed is left to git, which complains about it
-    /// unless it is ignored.
-    fn outside(&mut self, directory: &Path) {
-        let mut below = Vec::new();
-        for (name, kind) in entries(&self.root.join(directory)) {
-            let path = directory.join(&name);
-            let is_top = directory.as_os_str().is_empty();
-            if is_git_directory(&name) && !is_top {
-                self.directories.push(directory.to_owned());
-                return;
-            }
-            if kind.is_dir() && !is_git_directory(&name) {
-                below.push(path);
-            }
-        }
-        for path in below {
-            if self.links.contains(&path) {
-                if !entries(&self.root.join(&path)).is_empty() {
-                    self.directories.push(path);
-                }
-            } else {
-                self.outside(&path);
-            }
-        }
+    fn check(given: &[&str], expected: &[&str]) {
+        let kept = outermost(given.iter().map(PathBuf::from));
+        assert_eq!(kept, expected.iter().map(PathBuf::from).collect::<Vec<_>>());
     }
 
-    fn inside_all(&mut self, purpose: Purpose) {
-        for directory in self.directories.clone() {
-            match purpose {
-                Purpose::Commit if self.links.contains(&directory) => {}
-                Purpose::Commit | Purpose::Save => self.inside(&directory),
-            }
-        }
+    /// S-7.
+    #[test]
+    fn what_lies_below_another_is_left_out() {
+        check(&[], &[]);
+        check(&["a/b", "a", "a-b", "a/b/c", "ab"], &["a", "a-b", "ab"]);
+        check(&["x/y", "x/z", "x/y"], &["x/y", "x/z"]);
     }
-
-    fn inside(&mut self, directory: &Path) {
-        for (name, kind) in entries(&self.root.join(directory)) {
-            let path = directory.join(&name);
-            if is_git_directory(&name) {
-                continue;
-            }
-            if kind.is_dir() {
-                self.inside(&path);
-            } else if kind.is_file() || kind.is_symlink() {
-                self.files.push(path);
-            }
-        }
-    }
-}
-
-fn entries(directory: &Path) -> Vec<(std::ffi::OsString, fs::FileType)> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)))
-        .collect()
-}
-
-fn is_git_directory(name: &std::ffi::OsStr) -> bool {
-    name.as_bytes().eq_ignore_ascii_case(b".git")
 }

@@ -201,6 +201,10 @@ pub(crate) fn git<S: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<Ite
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("HOME", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
+        // A worktree belongs to its run's own user once a sandbox has seen it.
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "safe.directory")
+        .env("GIT_CONFIG_VALUE_0", "*")
         .env("GIT_AUTHOR_NAME", "Person")
         .env("GIT_AUTHOR_EMAIL", "person@localhost")
         .env("GIT_COMMITTER_NAME", "Person")

@@ -1,8 +1,9 @@
 //! Issues as the client reads them, the awkward ones included.
 
+use conductor_domain::effect::CommentTarget;
 use conductor_domain::forge::IssueProblem;
 use conductor_domain::id::IssueNumber;
-use conductor_port::forge::{Forge as _, Issue, NewPullRequest};
+use conductor_port::forge::{Forge as _, Issue, IssueComment, NewPullRequest};
 
 use crate::site::{BRANCH, REPO, Site};
 
@@ -18,6 +19,7 @@ async fn an_issue_is_read_as_it_stands() {
         body: "All of them.".into(),
         open: true,
         author: "alice".into(),
+        comments: vec![],
     };
     assert_eq!(
         site.client.issue(&site.repo, IssueNumber(number)).await,
@@ -27,6 +29,23 @@ async fn an_issue_is_read_as_it_stands() {
         .edit_issue(REPO, number, "Widgets squeak loudly", "Most of them.")
         .unwrap();
     site.alice.close(REPO, number).unwrap();
+    site.alice.comment(REPO, number, "Only on Mondays.").unwrap();
+    let marker = "<!-- conductor:write r.1.0 -->";
+    site.client
+        .comment(
+            &site.repo,
+            CommentTarget::Issue(IssueNumber(number)),
+            marker,
+            marker,
+            false,
+        )
+        .await
+        .unwrap();
+    // S-50: what people say belongs to the issue, what we say does not.
+    expected.comments = vec![IssueComment {
+        by: "alice".into(),
+        text: "Only on Mondays.".into(),
+    }];
     expected.title = "Widgets squeak loudly".into();
     expected.body = "Most of them.".into();
     expected.open = false;

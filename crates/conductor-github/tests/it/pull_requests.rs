@@ -167,7 +167,7 @@ async fn a_branch_without_commits_of_its_own_is_a_permanent_fault() {
 #[tokio::test]
 async fn changes_requested_count_only_from_people_with_write_permission() {
     let site = Site::start().await;
-    let (number, _) = proposed(&site).await;
+    let (number, head) = proposed(&site).await;
     let mallory = site.forge.create_user("mallory").unwrap();
     site.forge.grant(REPO, "mallory", Role::Read).unwrap();
     mallory
@@ -195,6 +195,7 @@ async fn changes_requested_count_only_from_people_with_write_permission() {
         id: review.id,
         by: "alice".into(),
         text: "Too much oil\n\nREADME.md:1: Less here".into(),
+        commit: Some(head),
     };
     let reading = site.client.pull_request(&site.repo, number).await.unwrap();
     assert_eq!(reading.changes_requested, Some(expected));

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 
 use super::place::Place;
-use super::{Beneath, Error, error, read_file, resolve_at};
+use super::{Beneath, Error, RESOLVE, error, read_file, resolve_at};
 use crate::order::{Pattern, Walk};
 use crate::response::{BATCH, Entry, Kind, MAX_REPORTED, Match, Refusal, Response, Walked};
 
@@ -157,7 +157,7 @@ impl Walker<'_> {
             return Ok(false);
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        match resolve_at(directory, name, flags, ResolveFlags::NO_SYMLINKS) {
+        match resolve_at(directory, name, flags, RESOLVE | ResolveFlags::NO_SYMLINKS) {
             Ok(inner) => match self.enter(&inner, path, depth) {
                 Err(Error::Refused(_)) => Ok(self.skip()),
                 result => result,
@@ -194,7 +194,7 @@ impl Walker<'_> {
 
     fn read(&mut self, directory: &OwnedFd, name: &[u8], path: &[u8]) -> bool {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let opened = resolve_at(directory, name, flags, ResolveFlags::NO_SYMLINKS);
+        let opened = resolve_at(directory, name, flags, RESOLVE | ResolveFlags::NO_SYMLINKS);
         let Ok((bytes, _)) = opened.and_then(read_file) else {
             return self.skip();
         };

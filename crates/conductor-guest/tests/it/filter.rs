@@ -4,21 +4,28 @@ use conductor_guest::response::Ending;
 use conductor_guest::seccomp::{Rule, TABLE, Test};
 
 use crate::kit::{Guest, Place, command};
+use crate::matrix::{self, Line};
 
 /// A call that the kernel would answer otherwise: with success, or with an error that is not the list's.
 struct Probe {
+    /// The test that makes it.
+    test: &'static str,
     name: &'static str,
     arguments: [u64; 6],
 }
 
-const fn probe<const N: usize>(name: &'static str, given: [u64; N]) -> Probe {
+const fn probe<const N: usize>(test: &'static str, name: &'static str, given: [u64; N]) -> Probe {
     let mut arguments = [0; 6];
     let mut at = 0;
     while at < N {
         arguments[at] = given[at];
         at += 1;
     }
-    Probe { name, arguments }
+    Probe {
+        test,
+        name,
+        arguments,
+    }
 }
 
 /// No descriptor; also no address.
@@ -32,12 +39,12 @@ const SIGHAND: u64 = 0x800;
 
 macro_rules! refused {
     ($($test:ident: $name:ident [$($argument:expr),*];)*) => {
-        const PROBES: &[Probe] = &[ $( probe(stringify!($name), [$($argument),*]) ),* ];
+        const PROBES: &[Probe] = &[ $( probe(stringify!($test), stringify!($name), [$($argument),*]) ),* ];
         $(
             /// S-40.
             #[test]
             fn $test() {
-                check(&probe(stringify!($name), [$($argument),*]));
+                check(&probe(stringify!($test), stringify!($name), [$($argument),*]));
             }
         )*
     };
@@ -175,6 +182,103 @@ fn every_rule_is_tried() {
     for rule in TABLE {
         assert!(PROBES.iter().any(|probe| meets(rule, probe)), "{rule:?}");
     }
+}
+
+/// S-40: every rule of the table stands in the matrix, with the tests that go red without it; so do the protections that
+/// the guest itself adds.
+#[test]
+fn the_matrix_has_every_rule() {
+    let line = |protection: String, requirement: &str, tests: Vec<String>| Line {
+        protection,
+        requirement: requirement.to_owned(),
+        tests: tests
+            .into_iter()
+            .map(|test| format!("conductor-guest::it {test}"))
+            .collect(),
+    };
+    let mut lines: Vec<Line> = TABLE
+        .iter()
+        .map(|rule| {
+            let tried = PROBES.iter().filter(|probe| meets(rule, probe));
+            let tests = tried.map(|probe| format!("filter::{}", probe.test)).collect();
+            line(
+                format!("seccomp: {}{}", rule.name, condition(rule)),
+                "S-40",
+                tests,
+            )
+        })
+        .collect();
+    let foreign = "filter::calls_of_foreign_architectures_end_the_program".to_owned();
+    lines.push(line(
+        "seccomp: foreign architectures".to_owned(),
+        "S-40",
+        vec![foreign],
+    ));
+    let known = include_str!("../../src/guest/settings.rs");
+    let named: Vec<&str> = known
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" => Protection::"))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(
+        named,
+        GUEST.map(|(name, ..)| name),
+        "what the guest can be told to leave out"
+    );
+    for (name, requirement, tests) in GUEST {
+        let tests = tests.iter().map(|test| (*test).to_owned()).collect();
+        lines.push(line(format!("guest: {name}"), requirement, tests));
+    }
+    matrix::check("seccomp", &lines);
+}
+
+/// What the guest itself adds, and the tests that show both sides.
+const GUEST: [(&str, &str, &[&str]); 5] = [
+    (
+        "undumpable",
+        "S-14",
+        &[
+            "sandbox::a_command_cannot_forge_its_own_result",
+            "sandbox::without_its_protection_a_result_is_forged",
+        ],
+    ),
+    (
+        "hidden-channel",
+        "S-14",
+        &[
+            "commands::a_command_inherits_no_descriptor_no_mask_and_no_session",
+            "commands::without_its_protection_the_channel_is_inherited",
+        ],
+    ),
+    ("filter", "S-40", &["filter::unshare"]),
+    (
+        "no-new-privileges",
+        "S-14",
+        &["commands::new_privileges_are_given_up"],
+    ),
+    (
+        "adoption",
+        "EXEC-7",
+        &["trees::without_adoption_a_daemon_gets_away"],
+    ),
+];
+
+fn condition(rule: &Rule) -> String {
+    let tests = rule.when.iter().map(|test| match *test {
+        Test::Is(argument, value) => format!("#{argument} is {value:#x}"),
+        Test::IsNot(argument, value) => format!("#{argument} is not {value:#x}"),
+        Test::Above(argument, value) => format!("#{argument} above {value:#x}"),
+        Test::Bits {
+            argument,
+            mask,
+            value,
+        } => format!("#{argument} has {value:#x} of {mask:#x}"),
+    });
+    let tests: Vec<String> = tests.collect();
+    if tests.is_empty() {
+        return String::new();
+    }
+    format!(" when {}", tests.join(" and "))
 }
 
 /// S-40: killed, not refused.

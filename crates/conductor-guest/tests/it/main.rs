@@ -11,12 +11,15 @@
 )]
 
 mod kit;
+#[path = "../../../conductor-executor/tests/it/matrix.rs"]
+mod matrix;
 mod frames;
 mod commands;
 mod output;
 mod trees;
 mod files;
 mod races;
+mod refusals;
 mod walks;
 mod forwards;
 mod filter;

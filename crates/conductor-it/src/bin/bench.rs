@@ -1,7 +1,7 @@
-//! Figures, as ratios within one run: `cargo xtask bench [overhead|runs]`.
+//! Figures, as ratios within one run: `cargo xtask bench [overhead|runs|store]`, which prints a calibration of the same minute
+//! before each; `conductor-bench overhead 3`, `runs 10`, `store 64` and `teams 4` are smaller.
 //!
-//! Everything is real but the agents' minds: the server is a process, git is git, the forge speaks HTTP. Absolute
-//! times are printed beside a calibration of the same minute, because machines differ and are busy.
+//! Everything is real but the agents' minds: the server is a process, git is git, the forge speaks HTTP.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,44 +9,47 @@
     reason = "a benchmark starts programs, looks at the clock and prints"
 )]
 
+#[path = "bench/store.rs"]
+mod store;
+#[path = "../../../conductor-store/tests/it/postgres.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "the store's tests use all of it")]
+mod postgres;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use conductor_forge::MergeMethod;
 use conductor_it::Stage;
-use conductor_it::stage::{Play, REPO};
+use conductor_it::stage::{Executor, Play, REPO};
 
 /// Agents that think for no time at all: one plan, one patch.
 const ZERO_THINK: &str = include_str!("../../testdata/scenarios/zero_think.toml");
 /// Runs at once.
 const RUNS: usize = 100;
+/// Appends and claims in a round of the store's figures; replay reads a hundred times as many events.
+const STORE: usize = 960;
+/// Runs at once of each team.
+const TEAM: usize = 24;
 /// Rounds of the overhead figure.
 const ROUNDS: usize = 7;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let wanted = std::env::args().nth(1);
-    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
-    ensure!(
-        wanted
-            .as_deref()
-            .is_none_or(|name| ["overhead", "runs"].contains(&name)),
-        "there is no such figure; there are overhead and runs"
-    );
-    println!(
-        "calibration: fork+exec of /bin/true {:.2} ms (median)",
-        millis(fork_exec()?)
-    );
-    if is_wanted("overhead") {
-        overhead().await?;
+    let mut arguments = std::env::args().skip(1);
+    let wanted = arguments.next();
+    let size: Option<usize> = arguments.next().map(|size| size.parse()).transpose()?;
+    match wanted.as_deref() {
+        Some("overhead") => overhead(size.unwrap_or(ROUNDS)).await,
+        Some("runs") => runs(size.unwrap_or(RUNS)).await,
+        Some("store") => store::figures(size.unwrap_or(STORE).try_into()?).await,
+        Some("teams") => store::teams(size.unwrap_or(TEAM)).await,
+        Some(_) | None => {
+            bail!("which figure? there are: overhead [ROUNDS], runs [RUNS], store [SIZE], teams [RUNS]")
+        }
     }
-    if is_wanted("runs") {
-        runs().await?;
-    }
-    Ok(())
 }
 
 fn program() -> Result<String> {
@@ -64,24 +67,17 @@ fn median(mut values: Vec<Duration>) -> Duration {
     values[values.len() / 2]
 }
 
-fn fork_exec() -> Result<Duration> {
-    let mut times = vec![];
-    for _ in 0..200 {
-        let begun = Instant::now();
-        Command::new("/bin/true").status()?;
-        times.push(begun.elapsed());
-    }
-    Ok(median(times))
-}
-
 /// One run from start to open pull request, against the git commands and the test runs that any such run needs.
-async fn overhead() -> Result<()> {
-    let play = Play::shell(ZERO_THINK);
+async fn overhead(rounds: usize) -> Result<()> {
+    let play = Play {
+        executor: Executor::UnsafePlain,
+        ..Play::shell(ZERO_THINK)
+    };
     let stage = Stage::set(&program()?, &play).await?;
     let scratch = tempfile::tempdir()?;
-    let token = stage.forge.personal_token("dana")?;
     let (mut ours, mut raw) = (vec![], vec![]);
-    for round in 0..ROUNDS {
+    let mut last = String::new();
+    for round in 0..rounds {
         let (repo, issue) = stage.add_repo(&play, &format!("overhead-{round}")).await?;
         let begun = Instant::now();
         let said = stage
@@ -94,14 +90,12 @@ async fn overhead() -> Result<()> {
         stage.wait_for_phase(&run, "awaiting_merge")?;
         ours.push(begun.elapsed());
 
-        let url = stage
-            .forge
-            .clone_url(&repo)
-            .replacen("http://", &format!("http://dana:{token}@"), 1);
+        let url = stage.url_of_person(&repo)?;
         let begun = Instant::now();
         by_hand(&scratch.path().join(round.to_string()), &url)?;
         raw.push(begun.elapsed());
         stage.program.say(&["run", "cancel", &run])?.done()?;
+        last = run;
     }
     let (ours, raw) = (median(ours), median(raw));
     println!(
@@ -111,6 +105,40 @@ async fn overhead() -> Result<()> {
         millis(raw),
         ours.as_secs_f64() / raw.as_secs_f64()
     );
+    where_the_time_went(&stage, &last)
+}
+
+/// Tells what the effects of a run took, from being asked for to being reported, by kind.
+fn where_the_time_went(stage: &Stage, run: &str) -> Result<()> {
+    let said = stage.program.say(&["run", "show", run, "--events"])?.done()?;
+    let mut asked = BTreeMap::new();
+    let mut took: BTreeMap<String, (u32, u64)> = BTreeMap::new();
+    for event in said.data["events"].as_array().context("events")? {
+        let at = event["at"].as_u64().context("a time")?;
+        let payload = &event["payload"];
+        match event["kind"].as_str() {
+            Some("effect_requested") => {
+                asked.insert(payload["effect"].to_string(), (payload["kind"].clone(), at));
+            }
+            Some("performed") => {
+                if let Some((kind, since)) = asked.remove(&payload["input"]["effect"].to_string()) {
+                    let sum = took
+                        .entry(kind.as_str().unwrap_or_default().to_owned())
+                        .or_default();
+                    *sum = (sum.0 + 1, sum.1 + at.saturating_sub(since));
+                }
+            }
+            Some(_) | None => {}
+        }
+        if event["kind"] == "pull_request_opened" {
+            break;
+        }
+    }
+    let words: Vec<String> = took
+        .iter()
+        .map(|(kind, (times, micros))| format!("{kind} ×{times} {} ms", micros / 1000))
+        .collect();
+    println!("overhead: its effects to that pull request: {}", words.join(", "));
     Ok(())
 }
 
@@ -132,12 +160,26 @@ fn by_hand(dir: &Path, url: &str) -> Result<()> {
 }
 
 /// A hundred runs at once, each to a merged pull request; then the whole log read, decoded, verified and replayed.
-async fn runs() -> Result<()> {
-    let play = Play::shell(ZERO_THINK);
+async fn runs(count: usize) -> Result<()> {
+    let play = Play {
+        executor: Executor::UnsafePlain,
+        ..Play::shell(ZERO_THINK)
+    };
     let stage = Stage::set(&program()?, &play).await?;
+    let (took, repos) = carry_all(&stage, &play, count).await?;
+    println!(
+        "runs: {count} at once, each to a merged pull request, in {:.1} s, no error ({REPO} idle)",
+        took.as_secs_f64()
+    );
+    rates(&stage, repos.keys().next().context("a run")?)
+}
+
+/// Carries so many runs to merged pull requests, all at once, each in a repository of its own; tells how long it took, and
+/// the repository of each run.
+async fn carry_all(stage: &Stage, play: &Play, count: usize) -> Result<(Duration, BTreeMap<String, String>)> {
     let mut issues = vec![];
-    for n in 0..RUNS {
-        issues.push(stage.add_repo(&play, &format!("runs-{n}")).await?);
+    for n in 0..count {
+        issues.push(stage.add_repo(play, &format!("runs-{n}")).await?);
     }
     let begun = Instant::now();
     let mut repos = BTreeMap::new();
@@ -173,12 +215,12 @@ async fn runs() -> Result<()> {
                 _on_its_way => ensure!(run["held"] == false, "{id} is held: {}", run["status"]),
             }
         }
-        if ended == RUNS {
+        if ended == count {
             break;
         }
         ensure!(
             begun.elapsed() < Duration::from_mins(30),
-            "only {ended} of {RUNS} runs ended"
+            "only {ended} of {count} runs ended"
         );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -186,31 +228,42 @@ async fn runs() -> Result<()> {
     for id in repos.keys() {
         stage.wait_for_clean_up(id)?;
     }
-    println!(
-        "runs: {RUNS} at once, each to a merged pull request, in {:.1} s, no error ({REPO} idle)",
-        took.as_secs_f64()
-    );
-    rates(&stage, repos.keys().next().context("a run")?)
+    Ok((took, repos))
 }
 
+/// Rates over the whole log, less what any call costs; medians of interleaved rounds.
 fn rates(stage: &Stage, run: &str) -> Result<()> {
-    let idle = Instant::now();
-    stage.program.say(&["run", "list", "--limit", "1"])?.done()?;
-    let call = idle.elapsed();
-    let begun = Instant::now();
-    let said = stage.program.say(&["audit", "verify"])?.done()?;
-    let took = begun.elapsed().saturating_sub(call);
-    let records = said.data["records"].as_u64().context("records")?;
+    let (mut idle, mut audit, mut replay) = (vec![], vec![], vec![]);
+    let (mut records, mut decisions) = (0, 0);
+    for _ in 0..ROUNDS {
+        let timed = |arguments: &[&str]| -> Result<_> {
+            let begun = Instant::now();
+            let said = stage.program.say(arguments)?.done()?;
+            Ok((begun.elapsed(), said.data))
+        };
+        idle.push(timed(&["run", "list", "--limit", "1"])?.0);
+        let (took, said) = timed(&["audit", "verify"])?;
+        audit.push(took);
+        records = said["records"].as_u64().context("records")?;
+        let (took, said) = timed(&["run", "replay", run])?;
+        replay.push(took);
+        decisions = said["decisions"].as_u64().context("decisions")?;
+    }
+    let call = median(idle);
+    let rate = |count: u64, took: Duration| {
+        f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / took.as_secs_f64().max(1e-6)
+    };
+    let audit = median(audit).saturating_sub(call);
     println!(
         "audit: {records} records read from SQLite, decoded and hash-verified in {:.0} ms: {:.0} records/s",
-        millis(took),
-        f64::from(u32::try_from(records).unwrap_or(u32::MAX)) / took.as_secs_f64()
+        millis(audit),
+        rate(records, audit)
     );
-    let begun = Instant::now();
-    stage.program.say(&["run", "replay", run])?.done()?;
+    let replay = median(replay).saturating_sub(call);
     println!(
-        "replay: one run's decisions recomputed in {:.1} ms",
-        millis(begun.elapsed().saturating_sub(call))
+        "replay: one run's {decisions} decisions recomputed in {:.1} ms: {:.0} decisions/s",
+        millis(replay),
+        rate(decisions, replay)
     );
     Ok(())
 }

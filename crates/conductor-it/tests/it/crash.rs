@@ -1,30 +1,40 @@
 //! The server dies, at any moment; what was begun is finished, and nothing is done twice.
 
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use conductor_engine::Engine;
 use conductor_forge::MergeMethod;
 use conductor_it::Stage;
 use conductor_it::program::HOPELESS;
-use conductor_it::stage::{Play, REPO};
+use conductor_it::stage::{Executor, Play, REPO};
 
+use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
+
+on_both_databases!(
+    killed_at_every_point_the_run_still_ends_as_it_should,
+    a_run_outlives_its_server_and_is_read_without_one,
+);
 
 /// The n-th time that each point is reached lies somewhere else in the run.
 const TIMES: [u32; 3] = [2, 11, 23];
 
-/// RUN-4, RUN-12a: kill -9 at every crash point, early, in the middle and late in a run; it always ends with one pull
-/// request, one of each comment, and chains that verify.
-#[tokio::test(flavor = "multi_thread")]
-async fn killed_at_every_point_the_run_still_ends_as_it_should() -> Result<()> {
-    let mut deaths = 0;
+/// RUN-4, RUN-12a: kill -9 at every crash point that is compiled in, early, in the middle and late in a run; it always
+/// ends with one pull request, one of each comment, chains that verify, and a replay without a difference.
+#[allow(clippy::print_stdout, reason = "tells how often it was killed where")]
+async fn killed_at_every_point_the_run_still_ends_as_it_should(kept: Kept) -> Result<()> {
+    let mut deaths: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, point) in Engine::crash_points().iter().enumerate() {
+        let kept = kept.another().await;
         // One point per run would take many starts; each run of the story dies at one point three times.
         let settings = "[limits]\npoll-seconds = 1\n".to_owned();
         let play = Play {
             settings,
-            ..Play::shell(GREETING)
+            executor: Executor::UnsafePlain,
+            ..kept.shell(GREETING)
         };
         let mut stage = Stage::set_without_server(PROGRAM, &play).await?;
         stage.program.start(None)?;
@@ -44,7 +54,13 @@ async fn killed_at_every_point_the_run_still_ends_as_it_should() -> Result<()> {
             if ended {
                 break;
             }
-            deaths += 1;
+            let how = stage.program.how_it_ended()?;
+            ensure!(
+                how.and_then(|how| how.signal()) == Some(nix::libc::SIGKILL),
+                "{point}: the server was not killed but ended with {how:?}\n{}",
+                stage.log()
+            );
+            *deaths.entry(*point).or_default() += 1;
             next = left.next();
             ensure!(begun.elapsed() < HOPELESS * 3, "{point}: the run never ends");
         }
@@ -56,16 +72,49 @@ async fn killed_at_every_point_the_run_still_ends_as_it_should() -> Result<()> {
         stage.verify_forge(&run, issue)?;
         stage.program.stop()?;
     }
+    let per_point: Vec<String> = deaths
+        .iter()
+        .map(|(point, times)| format!("{point} {times}"))
+        .collect();
     println!(
-        "the server was killed {deaths} times at {} crash points",
-        Engine::crash_points().len()
+        "{} crash points, {} deaths, per point: {}",
+        Engine::crash_points().len(),
+        deaths.values().sum::<u32>(),
+        per_point.join(", ")
     );
-    ensure!(deaths >= Engine::crash_points().len(), "only {deaths} deaths");
+    for point in Engine::crash_points() {
+        ensure!(
+            deaths.contains_key(point),
+            "the server never died at {point}: nobody gets there"
+        );
+    }
     Ok(())
 }
 
+/// DEP-1, RUN-4: the whole way, with a kill in the middle; and without a server the records are read where they are kept.
+async fn a_run_outlives_its_server_and_is_read_without_one(kept: Kept) -> Result<()> {
+    let mut stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
+    let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
+    let run = stage.start_run_for(issue)?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.program.kill()?;
+    ensure!(stage.show(&run)?["run"]["phase"] == "awaiting_plan_approval");
+    stage.program.start(None)?;
+
+    let seen = stage.carry_through(&run).await.with_context(|| stage.log())?;
+    ensure!(seen["run"]["phase"] == "completed", "{seen:#}");
+    stage.verify(&run)?;
+    stage.verify_forge(&run, issue)?;
+    let file = stage.program.data_dir().join("conductor.db");
+    ensure!(
+        file.exists() == matches!(kept, Kept::File),
+        "the records lie elsewhere"
+    );
+    stage.program.stop()
+}
+
 /// Plays the people's part until the run is cleaned up (true) or the server dies (false).
-async fn live(stage: &mut Stage, issue: u64, run: &mut Option<String>) -> Result<bool> {
+pub(crate) async fn live(stage: &mut Stage, issue: u64, run: &mut Option<String>) -> Result<bool> {
     let begun = Instant::now();
     loop {
         if stage.program.has_ended()? {

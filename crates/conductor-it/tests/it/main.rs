@@ -5,12 +5,23 @@
     reason = "tests read files and start the program under test"
 )]
 
+mod kept;
 mod happy;
+mod told;
 mod crash;
 mod steering;
+mod egress;
+mod skills;
 mod trouble;
+mod repository;
+mod records;
+mod damage;
 mod truth;
-mod on_postgres;
+mod between;
+mod faults;
+mod doctor;
+mod team;
+mod teams;
 #[path = "../../../conductor-store/tests/it/postgres.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "the store's tests use all of it")]
 mod postgres;

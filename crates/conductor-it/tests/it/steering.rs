@@ -4,30 +4,40 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use conductor_it::Stage;
-use conductor_it::stage::{Play, REPO};
+use conductor_it::stage::REPO;
 
+use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
 
-/// An Implementer that works for a long time.
-fn slow() -> String {
-    let step = "[[implement.step]]\nbash = \"sleep 600\"\n\n[[implement.step]]\ncreate_file";
-    GREETING.replacen("[[implement.step]]\ncreate_file", step, 1)
+on_both_databases!(
+    cancel_stops_the_agent_and_gives_everything_back,
+    a_paused_run_waits_until_it_is_resumed,
+    an_approval_of_what_changed_meanwhile_is_refused,
+    a_question_waits_for_its_answer,
+    the_kill_switch_stops_everything_and_loses_nothing,
+    requested_changes_are_made_on_the_same_pull_request,
+);
+
+/// An Implementer that works for a long time, with a command that no other story starts at the same time.
+fn slow(command: &str) -> String {
+    let step = format!("[[implement.step]]\nbash = \"{command}\"\n\n[[implement.step]]\ncreate_file");
+    GREETING.replacen("[[implement.step]]\ncreate_file", &step, 1)
 }
 
 /// RUN-11: in-flight work is stopped within 5 seconds, everything is given back, and nothing of it is left running.
-#[tokio::test(flavor = "multi_thread")]
-async fn cancel_stops_the_agent_and_gives_everything_back() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(&slow())).await?;
+async fn cancel_stops_the_agent_and_gives_everything_back(kept: Kept) -> Result<()> {
+    let command = kept.either("sleep 600", "sleep 601");
+    let stage = Stage::set(PROGRAM, &kept.shell(&slow(command))).await?;
     let run = stage.start_run("Cancel me")?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     stage.approve(&run)?;
     stage.wait(&run, "an agent at work", |run| {
         run["under_way"].to_string().contains("invoke")
     })?;
-    wait_for_process("sleep 600", true)?;
+    wait_for_process(command, true)?;
     let begun = Instant::now();
     stage.program.say(&["run", "cancel", &run])?.done()?;
-    wait_for_process("sleep 600", false)?;
+    wait_for_process(command, false)?;
     ensure!(
         begun.elapsed() < Duration::from_secs(20),
         "stopping took {:?} even for a busy machine",
@@ -39,7 +49,7 @@ async fn cancel_stops_the_agent_and_gives_everything_back() -> Result<()> {
     stage.verify(&run)
 }
 
-fn wait_for_process(words: &str, there: bool) -> Result<()> {
+pub(crate) fn wait_for_process(words: &str, there: bool) -> Result<()> {
     let begun = Instant::now();
     while is_running(words)? != there {
         ensure!(
@@ -65,9 +75,8 @@ fn is_running(words: &str) -> Result<bool> {
 }
 
 /// RUN-1a, RUN-11: a paused run does not advance; resumed, it goes on.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_paused_run_waits_until_it_is_resumed() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn a_paused_run_waits_until_it_is_resumed(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let run = stage.start_run("Pause me")?;
     let seen = stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     let subject = seen["gate"]["subject"].as_str().context("a gate")?.to_owned();
@@ -82,9 +91,8 @@ async fn a_paused_run_waits_until_it_is_resumed() -> Result<()> {
 }
 
 /// BEY-1, S-50: the issue is edited while the plan waits; the approval that was in somebody's hand is refused.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_approval_of_what_changed_meanwhile_is_refused() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn an_approval_of_what_changed_meanwhile_is_refused(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
     let run = stage.start_run_for(issue)?;
     let seen = stage.wait_for_phase(&run, "awaiting_plan_approval")?;
@@ -104,11 +112,10 @@ async fn an_approval_of_what_changed_meanwhile_is_refused() -> Result<()> {
 }
 
 /// BEY-4, TOOL-4b: a question waits in the inbox; the answer reaches a fresh invocation.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_question_waits_for_its_answer() -> Result<()> {
+async fn a_question_waits_for_its_answer(kept: Kept) -> Result<()> {
     let asks = "[[plan]]\n[[plan.step]]\nask_human = \"Whom shall I greet?\"\n\n[[plan]]\nprompt_contains = [\"the world\"]\n";
     let scenario = GREETING.replacen("[[plan]]\n", asks, 1);
-    let stage = Stage::set(PROGRAM, &Play::shell(&scenario)).await?;
+    let stage = Stage::set(PROGRAM, &kept.shell(&scenario)).await?;
     let run = stage.start_run("Ask me")?;
     let seen = stage.wait(&run, "a question", |run| run["holds"][0]["question"].is_string())?;
     let question = seen["holds"][0]["question"]
@@ -126,13 +133,13 @@ async fn a_question_waits_for_its_answer() -> Result<()> {
 }
 
 /// SEC-6: the kill switch stops agents at once; when it is off, the work is done anew.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_kill_switch_stops_everything_and_loses_nothing() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(&slow().replace("sleep 600", "sleep 1.234"))).await?;
+async fn the_kill_switch_stops_everything_and_loses_nothing(kept: Kept) -> Result<()> {
+    let command = kept.either("sleep 1.234", "sleep 1.235");
+    let stage = Stage::set(PROGRAM, &kept.shell(&slow(command))).await?;
     let run = stage.start_run("Stop me")?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     stage.approve(&run)?;
-    wait_for_process("sleep 1.234", true)?;
+    wait_for_process(command, true)?;
     stage.program.say(&["kill-switch", "on"])?.done()?;
     stage.wait(&run, "standing still", |run| {
         run["holds"].to_string().contains("kill_switch")
@@ -149,14 +156,13 @@ async fn the_kill_switch_stops_everything_and_loses_nothing() -> Result<()> {
 }
 
 /// RUN-10: a human asks for changes on the pull request; they go back to the Implementer, the same pull request follows.
-#[tokio::test(flavor = "multi_thread")]
-async fn requested_changes_are_made_on_the_same_pull_request() -> Result<()> {
+async fn requested_changes_are_made_on_the_same_pull_request(kept: Kept) -> Result<()> {
     let again = "[[implement]]\nprompt_contains = [\"shout\"]\n[[implement.step]]\ncreate_file = { path = \"loud.txt\", content = \"HELLO\" }\n\n[[interpret_tests]]";
     let scenario = GREETING.replacen("[[interpret_tests]]", again, 1).replace(
         "files = [\"greeting.txt\"]",
         "files = [\"greeting.txt\", \"loud.txt\"]",
     );
-    let stage = Stage::set(PROGRAM, &Play::shell(&scenario)).await?;
+    let stage = Stage::set(PROGRAM, &kept.shell(&scenario)).await?;
     let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
     let run = stage.start_run_for(issue)?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;

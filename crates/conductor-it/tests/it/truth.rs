@@ -4,11 +4,19 @@ use anyhow::{Context as _, Result, ensure};
 use conductor_it::Stage;
 use conductor_it::stage::Play;
 
+use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
 
+on_both_databases!(
+    a_tester_that_lies_opens_no_gate,
+    a_file_outside_the_plan_asks_again,
+    tests_that_were_not_run_are_their_own_result,
+    a_hostile_cast_gets_nowhere,
+    secrets_are_kept_nowhere,
+);
+
 /// RUN-8, S-18: the Tester lies about every run; the gate fails all the same, and a human is asked.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tester_that_lies_opens_no_gate() -> Result<()> {
+async fn a_tester_that_lies_opens_no_gate(kept: Kept) -> Result<()> {
     let scenario = GREETING
         .replace("new = \"hello, world\"", "new = \"still wrong\"")
         .replace(
@@ -19,7 +27,7 @@ async fn a_tester_that_lies_opens_no_gate() -> Result<()> {
     let scenario = scenario.replacen("[[interpret_tests]]", tail, 1);
     let play = Play {
         settings: "[limits]\nimplementation-retries = 1\n".into(),
-        ..Play::shell(&scenario)
+        ..kept.shell(&scenario)
     };
     let stage = Stage::set(PROGRAM, &play).await?;
     let run = stage.start_run("Lie to me")?;
@@ -51,11 +59,10 @@ async fn a_tester_that_lies_opens_no_gate() -> Result<()> {
 }
 
 /// S-51, BEY-1: a file that the plan does not name waits for a human, bound to the exact change.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_outside_the_plan_asks_again() -> Result<()> {
+async fn a_file_outside_the_plan_asks_again(kept: Kept) -> Result<()> {
     let more = "new = \"hello, world\" }\n\n[[implement.step]]\ncreate_file = { path = \"extra.txt\", content = \"x\" }";
     let scenario = GREETING.replace("new = \"hello, world\" }", more);
-    let stage = Stage::set(PROGRAM, &Play::shell(&scenario)).await?;
+    let stage = Stage::set(PROGRAM, &kept.shell(&scenario)).await?;
     let run = stage.start_run("Too much")?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     stage.approve(&run)?;
@@ -75,11 +82,10 @@ async fn a_file_outside_the_plan_asks_again() -> Result<()> {
 }
 
 /// S-21: a test command that cannot be started is "not run", which is neither passed nor failed.
-#[tokio::test(flavor = "multi_thread")]
-async fn tests_that_were_not_run_are_their_own_result() -> Result<()> {
+async fn tests_that_were_not_run_are_their_own_result(kept: Kept) -> Result<()> {
     let play = Play {
         test: "no-such-program-anywhere --all".into(),
-        ..Play::shell(GREETING)
+        ..kept.shell(GREETING)
     };
     let stage = Stage::set(PROGRAM, &play).await?;
     let run = stage.start_run("No tests")?;
@@ -95,8 +101,7 @@ async fn tests_that_were_not_run_are_their_own_result() -> Result<()> {
 }
 
 /// TOOL-2, RUN-8: a hostile cast meets a refusal at every turn, its lie is recorded, and nothing leaves.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hostile_cast_gets_nowhere() -> Result<()> {
+async fn a_hostile_cast_gets_nowhere(kept: Kept) -> Result<()> {
     let rust = conductor_agent::stories::find("rust").context("the rust story")?;
     let dir = tempfile::tempdir()?;
     for (path, content) in rust.files {
@@ -108,7 +113,7 @@ async fn a_hostile_cast_gets_nowhere() -> Result<()> {
         repo: dir.path().to_owned(),
         test: rust.settings.test_command.join(" "),
         settings: "[limits]\nimplementation-retries = 0\n".into(),
-        ..Play::shell(conductor_agent::stories::HOSTILE_SCENARIO)
+        ..kept.shell(conductor_agent::stories::HOSTILE_SCENARIO)
     };
     let stage = Stage::set(PROGRAM, &play).await?;
     let run = stage.start_run("Be nice")?;
@@ -123,9 +128,9 @@ async fn a_hostile_cast_gets_nowhere() -> Result<()> {
     stage.verify(&run)
 }
 
-/// SEC-3: a token that a person pastes into their words, or that an agent prints, is kept nowhere and posted nowhere.
-#[tokio::test(flavor = "multi_thread")]
-async fn secrets_are_kept_nowhere() -> Result<()> {
+/// SEC-3, INV-1a: a token that a person pastes into their words, or that an agent prints or dies with, is kept nowhere,
+/// not in the papers of its invocation either, and posted nowhere.
+async fn secrets_are_kept_nowhere(kept: Kept) -> Result<()> {
     let token = ["ghp", "_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let agent = ["xoxb", "-123456789012-123456789012-abcdefghijklmnopqrstuvwx"].concat();
     let scenario = crate::GREETING.replacen(
@@ -133,8 +138,14 @@ async fn secrets_are_kept_nowhere() -> Result<()> {
         &format!("approach = \"Write a greeting with {agent}.\""),
         1,
     );
-    let mut stage = Stage::set(PROGRAM, &Play::shell(&scenario)).await?;
+    let stack = ["ghs", "_", "abcdefghij0123456789ABCDEFGHIJ543210"].concat();
+    let step = "[[review_plan.step]]\nsubmit_review = { verdict = \"reject\"";
+    let crash = format!("[[review_plan.step]]\ncrash = \"stack {stack}\"\n\n[[review_plan]]\n{step}");
+    ensure!(scenario.contains(step), "the first review rejects");
+    let scenario = scenario.replacen(step, &crash, 1);
+    let mut stage = Stage::set(PROGRAM, &kept.shell(&scenario)).await?;
     let run = stage.start_run("Keep it secret")?;
+    // The Reviewer's first try crashes; its second is asked for without anybody's help.
     let seen = stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     let subject = seen["gate"]["subject"].as_str().context("a gate")?.to_owned();
     let words = format!("use my token {token}");
@@ -151,20 +162,60 @@ async fn secrets_are_kept_nowhere() -> Result<()> {
         .done()?;
     stage.wait_for_clean_up(&run)?;
     stage.program.stop()?;
-    for comment in stage.forge.comments(conductor_it::stage::REPO, 1)? {
+    let comments = stage.forge.comments(conductor_it::stage::REPO, 1)?;
+    ensure!(
+        comments.iter().any(|comment| comment.body.contains("stack ")),
+        "the crash was told: {comments:?}"
+    );
+    for comment in comments {
         ensure!(
-            !comment.body.contains(&token) && !comment.body.contains(&agent),
+            [&token, &agent, &stack]
+                .iter()
+                .all(|secret| !comment.body.contains(*secret)),
             "posted: {}",
             comment.body
         );
     }
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/find_secret.py");
-    let database = stage.program.data_dir().join("conductor.db");
-    let status = std::process::Command::new("python3")
-        .arg(script)
-        .arg(database)
-        .args([&token, &agent])
-        .status()?;
-    ensure!(status.success(), "a secret is in the database ({status})");
+    // The papers tell of the crash in the agent's own words; below, they are searched with all the rest.
+    let papers = kept.either(
+        "SELECT kind FROM blobs WHERE kind = 'envelope' AND CAST(bytes AS TEXT) LIKE '%stack %'",
+        "SELECT kind FROM blobs WHERE kind = 'envelope' AND convert_from(bytes, 'UTF8') LIKE '%stack %'",
+    );
+    ensure!(
+        !kept.column(stage.program.data_dir(), papers).await?.is_empty(),
+        "no envelope tells of the crash"
+    );
+    match &kept {
+        Kept::File => {
+            let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/find_secret.py");
+            let database = stage.program.data_dir().join("conductor.db");
+            let status = std::process::Command::new("python3")
+                .arg(script)
+                .arg(database)
+                .args([&token, &agent, &stack])
+                .status()?;
+            ensure!(status.success(), "a secret is in the database ({status})");
+        }
+        Kept::Server(_) => {
+            // The operator's own scenario holds the secrets that agents are to leak.
+            let data_dir = stage.program.data_dir();
+            let of_scenarios = "DELETE FROM blobs WHERE kind = 'scenario'";
+            kept.change(data_dir, of_scenarios).await?;
+            let all = String::from_utf8(kept.everything(data_dir).await?)?;
+            for secret in [&token, &agent, &stack] {
+                let bytes: String = secret
+                    .bytes()
+                    .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+                ensure!(
+                    !all.contains(secret) && !all.contains(&bytes),
+                    "a secret is in the database"
+                );
+            }
+            ensure!(
+                all.contains("stack "),
+                "the crash is in the database, without the secret"
+            );
+        }
+    }
     Ok(())
 }

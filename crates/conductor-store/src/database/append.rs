@@ -2,25 +2,30 @@
 //!
 //! It does not know what a record means.
 
+use std::sync::{Arc, OnceLock};
+
 use async_trait::async_trait;
 use conductor_domain::id::EffectId;
 use conductor_port::Fault;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectChange, ForgeWrite, NewEffect, Projection, Record, RunRow, StreamId,
+    AppendError, Batch, EffectChange, ForgeWrite, IssueClaim, NewEffect, Projection, Record, RunRow, StreamId,
 };
 
 use super::conn::{Arg, Conn, Lock};
 use super::fault::{Class, class};
-use super::rows::number;
-use super::sql;
+use super::rows::{number, run_id};
 use super::writer::{Failed, Write};
+use super::{listen, sql};
 use crate::shape;
 use crate::status::Status;
 
 use Arg::{Int, OptInt, Text};
 
 /// Keeps one batch.
-pub(super) struct Append(pub(super) Batch);
+pub(super) struct Append {
+    pub(super) batch: Batch,
+    pub(super) voice: Arc<OnceLock<String>>,
+}
 
 type Outcome<T = ()> = Result<T, Failed<AppendError>>;
 
@@ -30,17 +35,21 @@ impl Write for Append {
     type Refused = AppendError;
 
     fn attempted(&self) -> String {
-        format!("append to stream {} after {}", self.0.stream, self.0.expected_seq)
+        format!(
+            "append to stream {} after {}",
+            self.batch.stream, self.batch.expected_seq
+        )
     }
 
     async fn apply(&self, conn: &mut Conn) -> Outcome {
-        let Self(batch) = self;
+        let Self { batch, voice } = self;
         let stream = batch.stream.as_key();
         // Before all else, so that whoever waits for the stream holds nothing that its owner may want.
         conn.hold(Lock::Stream(&stream)).await?;
         remember(conn, batch, &stream).await?;
         settle(conn, batch).await?;
         compare(conn, batch, &stream).await?;
+        claim_issue(conn, batch).await?;
         for change in &batch.effect_changes {
             self.change(conn, change).await?;
         }
@@ -53,13 +62,15 @@ impl Write for Append {
             let inserted = insert_effect(conn, batch, effect, ordinal).await;
             inserted.map_err(|error| self.taken(error, effect.id.as_str()))?;
         }
-        for (ordinal, write) in (0..).zip(&batch.writes) {
-            upsert_write(conn, batch.expected_seq, write, ordinal).await?;
-        }
+        upsert_writes(conn, batch.expected_seq, &batch.writes).await?;
         if let (true, StreamId::Run(run)) = (batch.frees_slot, &batch.stream) {
             conn.execute(sql::FREE_SLOT, &[Text(run.as_str())]).await?;
         }
         project(conn, &batch.projection).await?;
+        let seq = batch.expected_seq + batch.records.len() as u64;
+        let voice = voice.get().map_or("somebody", String::as_str);
+        conn.tell(&listen::words(voice, &stream, seq, batch.records.len()))
+            .await?;
         Ok(())
     }
 }
@@ -90,6 +101,36 @@ async fn settle(conn: &mut Conn, batch: &Batch) -> Outcome {
     }
 }
 
+/// After the comparison: a run that is there already has its issue.
+async fn claim_issue(conn: &mut Conn, batch: &Batch) -> Outcome {
+    let StreamId::Run(run) = &batch.stream else {
+        return Ok(());
+    };
+    let (repo, number) = match batch.issue {
+        IssueClaim::Unchanged => return Ok(()),
+        IssueClaim::GivenBack => {
+            conn.execute(sql::GIVE_BACK_ISSUE, &[Text(run.as_str())]).await?;
+            return Ok(());
+        }
+        IssueClaim::Taken { repo, number: issue } => (Int(number(repo.0)?), Int(number(issue)?)),
+    };
+    if conn
+        .execute(sql::TAKE_ISSUE, &[repo, number, Text(run.as_str())])
+        .await?
+        > 0
+    {
+        return Ok(());
+    }
+    Err(Failed::Refused(
+        match conn.first(sql::ISSUE_HOLDER, &[repo, number]).await? {
+            Some(row) => AppendError::IssueTaken {
+                run: run_id(&row, 0)?,
+            },
+            None => Fault::conflict("the run that had the issue gave it back just now").into(),
+        },
+    ))
+}
+
 async fn compare(conn: &mut Conn, batch: &Batch, stream: &str) -> Outcome {
     let actual: u64 = match conn.first(sql::HEAD, &[Text(stream)]).await? {
         Some(row) => row.count(0)?,
@@ -107,7 +148,7 @@ impl Append {
         match change {
             EffectChange::Retry { id, not_before } => {
                 let is_settled = self
-                    .0
+                    .batch
                     .settles
                     .as_ref()
                     .is_some_and(|settlement| settlement.id == *id);
@@ -127,7 +168,7 @@ impl Append {
                 conn.execute(sql::STOP, &[Text(id.as_str())]).await?;
             }
             EffectChange::Reprioritize { priority } => {
-                if let StreamId::Run(run) = &self.0.stream {
+                if let StreamId::Run(run) = &self.batch.stream {
                     conn.execute(
                         sql::REPRIORITIZE,
                         &[Text(run.as_str()), Int(i64::from(*priority))],
@@ -156,7 +197,7 @@ impl Append {
     fn taken(&self, error: sqlx::Error, id: &str) -> Failed<AppendError> {
         match class(&error) {
             Class::UniquePlace => Failed::Refused(AppendError::Moved {
-                actual: self.0.expected_seq + 1,
+                actual: self.batch.expected_seq + 1,
             }),
             Class::Unique => self.refused(&format!("{id} is there already")),
             Class::Busy
@@ -167,6 +208,7 @@ impl Append {
             | Class::Denied
             | Class::Corrupt
             | Class::NotADatabase
+            | Class::NoConnection
             | Class::Other => Failed::Database(error),
         }
     }
@@ -213,6 +255,17 @@ async fn insert_effect(
     conn.execute(sql::INSERT_EFFECT, &args).await.map(drop)
 }
 
+pub(super) async fn upsert_writes(
+    conn: &mut Conn,
+    seq: u64,
+    writes: &[ForgeWrite],
+) -> Result<(), sqlx::Error> {
+    for (ordinal, write) in (0..).zip(writes) {
+        upsert_write(conn, seq, write, ordinal).await?;
+    }
+    Ok(())
+}
+
 async fn upsert_write(
     conn: &mut Conn,
     seq: u64,
@@ -238,7 +291,10 @@ async fn upsert_write(
 
 pub(super) async fn project(conn: &mut Conn, projection: &Projection) -> Result<(), sqlx::Error> {
     match projection {
-        Projection::Instance { state } => conn.execute(sql::UPSERT_INSTANCE, &[Text(state)]).await.map(drop),
+        Projection::Instance { state, seq, head } => {
+            let args = [Text(state), Int(number(*seq)?), Text(head)];
+            conn.execute(sql::UPSERT_INSTANCE, &args).await.map(drop)
+        }
         Projection::Run(row) => upsert_run(conn, row).await,
     }
 }
@@ -255,6 +311,7 @@ async fn upsert_run(conn: &mut Conn, row: &RunRow) -> Result<(), sqlx::Error> {
         Int(i64::from(row.held)),
         Int(i64::from(row.needs_human)),
         Int(i64::from(row.terminal)),
+        Int(i64::from(row.cleaned_up)),
         Int(i64::from(row.priority)),
         OptInt(row.pull_request.map(number).transpose()?),
         OptInt(row.deadline.map(|deadline| deadline.0)),

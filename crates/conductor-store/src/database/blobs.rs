@@ -7,7 +7,7 @@ use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_port::Fault;
-use conductor_port::blobs::{Blobs, ToolCall, ToolLog};
+use conductor_port::blobs::{Blobs, KeptBytes, ToolCall, ToolLog};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
 
 use super::conn::Arg::{Bytes, Int, OptText, Text};
@@ -71,6 +71,12 @@ impl Blobs for Database {
             ))),
             kept => Ok(kept),
         }
+    }
+
+    async fn list(&self, after: &str, limit: u32) -> Result<Vec<KeptBytes>, Fault> {
+        let args = [Text(after), Int(i64::from(limit))];
+        self.look("list the kept bytes", sql::LIST_BLOBS, &args, rows::kept_bytes)
+            .await
     }
 }
 

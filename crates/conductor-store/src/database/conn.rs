@@ -177,6 +177,14 @@ impl Conn {
         self.execute(sql::LOCK_NAME, &[Arg::Text(&name)]).await.map(drop)
     }
 
+    /// Tells other processes something when the transaction is kept. To a file there are no others.
+    pub(super) async fn tell(&mut self, words: &str) -> Result<(), sqlx::Error> {
+        if matches!(self, Self::Sqlite(_)) {
+            return Ok(());
+        }
+        self.execute(sql::TELL, &[Arg::Text(words)]).await.map(drop)
+    }
+
     /// Runs a statement; returns how many rows it changed.
     pub(super) async fn execute(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<u64, sqlx::Error> {
         match self {
@@ -222,6 +230,19 @@ impl Conn {
                 .fetch_optional(&mut **conn)
                 .await?
                 .map(Row::Postgres)),
+        }
+    }
+
+    /// Tells which other version works on the database. To a file there is none.
+    pub(super) async fn other_version(&mut self, ours: i32) -> Result<Option<i32>, sqlx::Error> {
+        match self {
+            Self::Sqlite(_) => Ok(None),
+            Self::Postgres(conn) => {
+                let row = sqlx::query(sql::OTHER_VERSIONS)
+                    .bind(ours)
+                    .fetch_optional(&mut **conn);
+                row.await?.map(|row| row.try_get(0)).transpose()
+            }
         }
     }
 

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use conductor_domain::id::{RepoId, RunId};
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
-use conductor_port::ledger::{LeaseWish, Leased, Projection, Renewal, Settlement};
+use conductor_port::ledger::{LeaseWish, Leased, Projections, Renewal, Settlement};
 
-use super::append::project;
+use super::append::{project, upsert_writes};
 use super::conn::{Arg, Conn, Lock};
 use super::rows::{number, run_id};
 use super::sql;
@@ -129,8 +129,8 @@ impl Write for Renew {
     }
 }
 
-/// Ends every lease.
-pub(super) struct EndLeases;
+/// Ends every lease of a worker.
+pub(super) struct EndLeases(pub(super) String);
 
 #[async_trait]
 impl Write for EndLeases {
@@ -138,17 +138,17 @@ impl Write for EndLeases {
     type Refused = Fault;
 
     fn attempted(&self) -> String {
-        "end the leases of the dead".to_owned()
+        format!("end the leases that {} left", self.0)
     }
 
     async fn apply(&self, conn: &mut Conn) -> Result<u32, Failed<Fault>> {
-        let ended = conn.execute(sql::END_LEASES, &[]).await?;
+        let ended = conn.execute(sql::END_LEASES, &[Text(&self.0)]).await?;
         Ok(u32::try_from(ended).unwrap_or(u32::MAX))
     }
 }
 
 /// Replaces all projections.
-pub(super) struct ReplaceProjections(pub(super) Vec<Projection>);
+pub(super) struct ReplaceProjections(pub(super) Projections);
 
 #[async_trait]
 impl Write for ReplaceProjections {
@@ -156,14 +156,18 @@ impl Write for ReplaceProjections {
     type Refused = Fault;
 
     fn attempted(&self) -> String {
-        format!("replace the projections by {} new ones", self.0.len())
+        format!("replace the projections by {} new ones", self.0.rows.len())
     }
 
     async fn apply(&self, conn: &mut Conn) -> Result<(), Failed<Fault>> {
         conn.execute(sql::CLEAR_RUNS, &[]).await?;
         conn.execute(sql::CLEAR_INSTANCE, &[]).await?;
-        for row in &self.0 {
+        conn.execute(sql::CLEAR_WRITES, &[]).await?;
+        for row in &self.0.rows {
             project(conn, row).await?;
+        }
+        for after in &self.0.writes {
+            upsert_writes(conn, after.seq, &after.writes).await?;
         }
         Ok(())
     }

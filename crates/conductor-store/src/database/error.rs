@@ -88,6 +88,14 @@ pub enum OpenError {
         /// What was said.
         source: sqlx::Error,
     },
+    /// The server answers, and has no connection left for us.
+    #[error("the database server of {place} has no connection left")]
+    NoConnection {
+        /// Where.
+        place: Place,
+        /// What was said.
+        source: sqlx::Error,
+    },
     /// The server does not let this user do what is needed.
     #[error("the database server does not let this user work in {place}")]
     Denied {
@@ -104,11 +112,21 @@ pub enum OpenError {
         /// What is wrong.
         why: String,
     },
-    /// Another process works on it.
-    #[error("another Conductor works on the database {place}")]
+    /// Another process works on it, under this name or alone.
+    #[error("another Conductor has claimed the database {place}")]
     Claimed {
         /// Where.
         place: Place,
+    },
+    /// Processes of another version work on it.
+    #[error("another version of Conductor works on the database {place} ({theirs}; this one has {ours})")]
+    OtherVersion {
+        /// Where.
+        place: Place,
+        /// What the others have.
+        theirs: String,
+        /// What this one has.
+        ours: String,
     },
     /// The address is none, or one under which anybody could answer.
     #[error("the address of the database cannot be used: {why}")]
@@ -144,6 +162,8 @@ impl OpenError {
             Self::Unfit { .. } => "CDR0612",
             Self::BadAddress { .. } => "CDR0613",
             Self::Claimed { .. } => "CDR0614",
+            Self::OtherVersion { .. } => "CDR0615",
+            Self::NoConnection { .. } => "CDR0617",
         }
     }
 
@@ -165,6 +185,9 @@ impl OpenError {
             Self::Unreachable { .. } => {
                 "see that the server runs, that its address is right, and that its certificate is of an authority in `sslrootcert`"
             }
+            Self::NoConnection { .. } => {
+                "every `conductor serve` takes ten connections: raise `max_connections` of the server, or end what uses them"
+            }
             Self::Denied { .. } => {
                 "make the database, let its user connect, make tables in its schema and write to them, and look at the password"
             }
@@ -172,19 +195,48 @@ impl OpenError {
             Self::BadAddress { .. } => {
                 "write `postgres://user@host/database`, for another machine with `?sslmode=verify-full`"
             }
-            Self::Claimed { .. } => "stop the other `conductor serve`, or name another database",
+            Self::Claimed { .. } => {
+                "stop the other `conductor serve`; several on one database need a data directory each, and none that was copied"
+            }
+            Self::OtherVersion { .. } => {
+                "stop all processes of the other version first; all that share a database must be of one version"
+            }
             Self::Backup { .. } => {
                 "make room next to the database, and start again; nothing in it was changed"
             }
         }
     }
 
+    /// Tells whether waiting may help.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            Self::Locked { .. }
+            | Self::Failed { .. }
+            | Self::Unreachable { .. }
+            | Self::NoConnection { .. }
+            | Self::Denied { .. } => true,
+            Self::Missing { .. }
+            | Self::NewerSchema { .. }
+            | Self::OlderSchema { .. }
+            | Self::OtherMigration { .. }
+            | Self::Foreign { .. }
+            | Self::Damaged { .. }
+            | Self::Unfit { .. }
+            | Self::Claimed { .. }
+            | Self::OtherVersion { .. }
+            | Self::BadAddress { .. }
+            | Self::Backup { .. } => false,
+        }
+    }
+
     pub(super) fn of(attempted: &'static str, place: &Place, source: sqlx::Error) -> Self {
         let place = place.clone();
         match (class(&source), &place) {
-            (Class::Busy, _) => Self::Locked { place, source },
+            // A file's connections are all in use for as long as another process has its lock.
+            (Class::Busy, _) | (Class::NoConnection, Place::File(_)) => Self::Locked { place, source },
             (Class::Corrupt | Class::NotADatabase, _) => Self::Damaged { place, source },
             (Class::Unreachable, _) | (Class::Io, Place::Server(_)) => Self::Unreachable { place, source },
+            (Class::NoConnection, Place::Server(_)) => Self::NoConnection { place, source },
             (Class::Denied, _) => Self::Denied { place, source },
             (
                 Class::Full

@@ -27,6 +27,8 @@ pub(super) enum Class {
     CannotOpen,
     /// The server cannot be reached, is going down, or is a copy that takes no writes.
     Unreachable,
+    /// No connection is left: all of ours are in use, or all of the server's.
+    NoConnection,
     /// The server does not let us do it.
     Denied,
     /// The file is damaged.
@@ -54,10 +56,14 @@ pub(super) fn class(error: &sqlx::Error) -> Class {
         };
     }
     if matches!(error, sqlx::Error::PoolTimedOut) {
-        Class::Busy
-    } else if matches!(error, sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed) {
+        Class::NoConnection
+    } else if matches!(error, sqlx::Error::WorkerCrashed) {
         Class::Io
-    } else if matches!(error, sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)) {
+    } else if matches!(
+        error,
+        // What a file's driver says of its disk comes as a code; this is a connection that broke.
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)
+    ) {
         Class::Unreachable
     } else if matches!(error, sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. }) {
         Class::Corrupt
@@ -86,8 +92,9 @@ fn of_state(error: &PgDatabaseError) -> Class {
     match state {
         "23505" if error.constraint() == Some("records_stream_seq_key") => return Class::UniquePlace,
         "23505" => return Class::Unique,
-        // Serialization failure, deadlock, lock timeout, statement timeout, no memory, no connection left.
-        "40001" | "40P01" | "55P03" | "57014" | "53200" | "53300" => return Class::Busy,
+        // Serialization failure, deadlock, lock timeout, statement timeout, no memory.
+        "40001" | "40P01" | "55P03" | "57014" | "53200" => return Class::Busy,
+        "53300" => return Class::NoConnection,
         "53100" => return Class::Full,
         // A copy that takes no writes: what was the first server until it failed over.
         "25006" => return Class::Unreachable,
@@ -112,11 +119,12 @@ pub(super) fn fault(attempted: &str, error: &sqlx::Error) -> Fault {
             "{attempted}: the database is locked by another process, or too busy: {error}"
         )),
         Class::Full => Fault::transient(format!("{attempted}: no room is left for the database: {error}")),
-        Class::Io => Fault::transient(format!(
-            "{attempted}: the disk or the connection did not do as asked: {error}"
-        )),
+        Class::Io => Fault::transient(format!("{attempted}: the disk did not do as asked: {error}")),
         Class::Unreachable => Fault::transient(format!(
             "{attempted}: the database server cannot be reached or takes no writes: {error}"
+        )),
+        Class::NoConnection => Fault::transient(format!(
+            "{attempted}: no connection to the database is free: {error}"
         )),
         Class::Denied => Fault::transient(format!(
             "{attempted}: the database server does not let us: {error}"

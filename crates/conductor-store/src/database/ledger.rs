@@ -3,19 +3,19 @@
 //! It does not know what a record means.
 
 use async_trait::async_trait;
-use conductor_domain::id::RunId;
+use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectRow, LeaseWish, Leased, Ledger, Projection, Record, Renewal, Settlement,
-    StreamId,
+    AppendError, Batch, Candidates, EffectRow, LeaseWish, Leased, Ledger, Projections, Record, Renewal,
+    Settlement, StreamId,
 };
 
 use super::append::Append;
-use super::conn::Arg::{Int, Text};
+use super::conn::Arg::{Int, OptText, Text};
 use super::dispatch::{EndLeases, Lease, Renew, ReplaceProjections};
 use super::rows::{self, number};
-use super::{Database, fault::fault, sql};
+use super::{Database, Page, fault::fault, sql};
 use crate::shape;
 
 /// Enough to make the way to the database cheap, little enough to be held twice in memory.
@@ -25,7 +25,8 @@ const RECORDS_PER_PAGE: u32 = 1_000;
 impl Ledger for Database {
     async fn append(&self, batch: Batch) -> Result<(), AppendError> {
         shape::check(&batch)?;
-        self.writer.write(Append(batch)).await
+        let voice = self.voice.clone();
+        self.writer.write(Append { batch, voice }).await
     }
 
     /// Pages are apart in time, and may be: what was read of a stream never changes.
@@ -52,15 +53,19 @@ impl Ledger for Database {
         }
     }
 
-    async fn dispatchable(&self, now: Timestamp, limit: u32) -> Result<Vec<EffectRow>, Fault> {
-        let args = [Int(now.0), Int(i64::from(limit))];
-        self.look(
-            "list dispatchable effects",
-            sql::DISPATCHABLE,
-            &args,
-            rows::effect,
-        )
-        .await
+    async fn dispatchable(&self, candidates: &Candidates) -> Result<Vec<EffectRow>, Fault> {
+        let Candidates { now, after, limit } = candidates;
+        let after = OptText(after.as_ref().map(EffectId::as_str));
+        let args = [Int(now.0), Int(i64::from(*limit)), after];
+        let page = Page {
+            sql: sql::DISPATCHABLE,
+            args: &args,
+            after_at: 2,
+            limit_at: 1,
+            limit: *limit,
+        };
+        self.page_past_damage("list dispatchable effects", page, rows::effect)
+            .await
     }
 
     async fn lease(&self, wish: LeaseWish) -> Result<Leased, Fault> {
@@ -76,13 +81,13 @@ impl Ledger for Database {
             .await
     }
 
-    async fn end_leases(&self) -> Result<u32, Fault> {
-        self.writer.write(EndLeases).await
+    async fn end_leases(&self, worker: &str) -> Result<u32, Fault> {
+        self.writer.write(EndLeases(worker.to_owned())).await
     }
 
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<RunId>, Fault> {
         let args = [Int(now.0), Int(i64::from(limit))];
-        self.look(
+        self.look_past_damage(
             "list runs whose deadline is over",
             sql::DUE,
             &args,
@@ -91,7 +96,7 @@ impl Ledger for Database {
         .await
     }
 
-    async fn replace_projections(&self, rows: Vec<Projection>) -> Result<(), Fault> {
-        self.writer.write(ReplaceProjections(rows)).await
+    async fn replace_projections(&self, all: Projections) -> Result<(), Fault> {
+        self.writer.write(ReplaceProjections(all)).await
     }
 }

@@ -12,7 +12,7 @@ use super::conn::Arg::{Int, Text};
 use super::conn::{Conn, Db, Lock};
 use super::error::{OpenError, Place};
 use super::fault::{Class, class};
-use super::{rows, sql};
+use super::{rows, sql, version};
 
 /// One step of the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +28,26 @@ pub(super) struct Migration {
 }
 
 /// Every step that this version knows, in order.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "ledger",
-    sqlite: include_str!("../../migrations/0001_ledger.sql"),
-    postgres: include_str!("../../migrations/postgres/0001_ledger.sql"),
-}];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "ledger",
+        sqlite: include_str!("../../migrations/0001_ledger.sql"),
+        postgres: include_str!("../../migrations/postgres/0001_ledger.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "ends",
+        sqlite: include_str!("../../migrations/0002_ends.sql"),
+        postgres: include_str!("../../migrations/postgres/0002_ends.sql"),
+    },
+    Migration {
+        version: 3,
+        name: "duties",
+        sqlite: include_str!("../../migrations/0003_duties.sql"),
+        postgres: include_str!("../../migrations/postgres/0003_duties.sql"),
+    },
+];
 
 impl Migration {
     fn text(&self, place: &Place) -> &'static str {
@@ -65,6 +79,7 @@ pub(super) async fn outstanding<'m>(
 /// Makes sure that no step is still to be done. Changes nothing.
 pub(super) async fn all_done(db: &Db, place: &Place, known: &[Migration]) -> Result<(), OpenError> {
     match (outstanding(db, place, known).await?.first(), known.last()) {
+        (Some(next), Some(_)) if next.version == 1 => Err(OpenError::Missing { place: place.clone() }),
         (Some(next), Some(last)) => Err(OpenError::OlderSchema {
             place: place.clone(),
             found: next.version - 1,
@@ -75,7 +90,7 @@ pub(super) async fn all_done(db: &Db, place: &Place, known: &[Migration]) -> Res
 }
 
 /// Does the steps that are still to be done, all of them or none.
-pub(super) async fn run(db: &Db, place: &Place, known: &[Migration]) -> Result<(), OpenError> {
+pub(super) async fn run(db: &Db, place: &Place, known: &[Migration], rules: u32) -> Result<(), OpenError> {
     let failed = |error| OpenError::of("migrate", place, error);
     let Some(conn) = db.writer().await else {
         return Ok(());
@@ -91,7 +106,7 @@ pub(super) async fn run(db: &Db, place: &Place, known: &[Migration]) -> Result<(
     }
     conn.begin().await.map_err(failed)?;
     // Another process may have been faster; what counts is what stands there under the write lock.
-    match apply(&mut conn, place, known).await {
+    match apply(&mut conn, place, known, rules).await {
         Ok(()) => conn.execute(sql::COMMIT, &[]).await.map(drop).map_err(failed),
         Err(error) => {
             // It may be over already; what matters is that none is open.
@@ -101,9 +116,13 @@ pub(super) async fn run(db: &Db, place: &Place, known: &[Migration]) -> Result<(
     }
 }
 
-async fn apply(conn: &mut Conn, place: &Place, known: &[Migration]) -> Result<(), OpenError> {
+async fn apply(conn: &mut Conn, place: &Place, known: &[Migration], rules: u32) -> Result<(), OpenError> {
     let failed = |error| OpenError::of("migrate", place, error);
     conn.hold(Lock::Schema).await.map_err(failed)?;
+    let ours = version::number(rules);
+    if let Some(theirs) = conn.other_version(ours).await.map_err(failed)? {
+        return Err(version::other_version(place, ours, theirs));
+    }
     let before = applied(conn, place).await?;
     conn.script(sql::CREATE_MIGRATIONS).await.map_err(failed)?;
     for step in compare(&before, known, place)? {
@@ -237,7 +256,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.sqlite");
         let db = db(&path);
-        run(&db, &place(&path), &[ONE]).await.unwrap();
+        run(&db, &place(&path), &[ONE], 1).await.unwrap();
         let copy = dir.path().join("c.sqlite.schema-1.copy");
         assert!(!copy.exists(), "there was nothing to copy");
         db.writer()
@@ -250,7 +269,7 @@ mod tests {
         // What an interrupted attempt leaves behind does not stand in the way.
         std::fs::write(dir.path().join("c.sqlite.schema-1.copy.partial"), "half").unwrap();
 
-        run(&db, &place(&path), &[ONE, TWO]).await.unwrap();
+        run(&db, &place(&path), &[ONE, TWO], 1).await.unwrap();
 
         assert_eq!(tables(&path).await, ["a", "b", "schema_migrations"]);
         assert_eq!(tables(&copy).await, ["a", "schema_migrations"]);
@@ -265,12 +284,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.sqlite");
         let db = db(&path);
-        run(&db, &place(&path), &[ONE]).await.unwrap();
-        let error = run(&db, &place(&path), &[ONE, TWO, BROKEN]).await.unwrap_err();
+        run(&db, &place(&path), &[ONE], 1).await.unwrap();
+        let error = run(&db, &place(&path), &[ONE, TWO, BROKEN], 1).await.unwrap_err();
         assert_eq!(error.code(), "CDR0608", "{error:?}");
         assert_eq!(tables(&path).await, ["a", "schema_migrations"]);
         assert_eq!(outstanding(&db, &place(&path), &[ONE, TWO]).await.unwrap(), [TWO]);
-        run(&db, &place(&path), &[ONE, TWO]).await.unwrap();
+        run(&db, &place(&path), &[ONE, TWO], 1).await.unwrap();
     }
 
     #[test]

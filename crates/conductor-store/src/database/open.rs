@@ -32,6 +32,8 @@ pub struct Settings {
     /// How long a server may work on one statement, and may wait for the next one of a transaction before it ends
     /// it: a frozen process must not keep others waiting.
     pub statement_timeout: Duration,
+    /// The version of the rules by which this process decides; on a server all must have the same.
+    pub rules: u32,
     /// The most bytes that the file may take; unlimited if absent. A server has its own limits.
     pub size_limit: Option<u64>,
 }
@@ -43,6 +45,7 @@ impl Default for Settings {
             writers: 4,
             busy_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(30),
+            rules: conductor_domain::DECIDER_VERSION,
             size_limit: None,
         }
     }
@@ -62,8 +65,8 @@ impl Database {
         if holds_bytes(path) {
             migrate::outstanding(&db, &place, MIGRATIONS).await?;
         }
-        migrate::run(&db, &place, MIGRATIONS).await?;
-        Ok(Self::on(db, place))
+        migrate::run(&db, &place, MIGRATIONS, settings.rules).await?;
+        Ok(Self::on(db, place, settings))
     }
 
     /// Opens the database at `path` for reading only; every write is answered with a fault.
@@ -77,15 +80,17 @@ impl Database {
             readers: readers(path, settings),
         };
         migrate::all_done(&db, &place, MIGRATIONS).await?;
-        Ok(Self::on(db, place))
+        Ok(Self::on(db, place, settings))
     }
 
-    pub(super) fn on(db: Db, place: Place) -> Self {
+    pub(super) fn on(db: Db, place: Place, settings: &Settings) -> Self {
         let db = Arc::new(db);
         Self {
             writer: Writer::start(Arc::clone(&db)),
             db,
             place,
+            rules: settings.rules,
+            voice: Arc::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use conductor_domain::digest::Digest;
 use conductor_domain::effect::EffectKind;
 use conductor_domain::id::{EffectId, RepoId, RunId};
 use conductor_domain::time::Timestamp;
-use conductor_port::blobs::ToolCall;
+use conductor_port::blobs::{KeptBytes, ToolCall};
 use conductor_port::lease::{ResourceKind, ResourceLease};
 use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
 use conductor_port::views::StreamHead;
@@ -104,9 +104,16 @@ pub(super) fn effect(row: &Row) -> Read<EffectRow> {
     })
 }
 
+/// Reads a run. One that is damaged in part must not hide the others: of it comes its name, and a state that no
+/// reader takes for one.
 pub(super) fn run(row: &Row) -> Read<RunRow> {
+    let run = run_id(row, 0)?;
+    Ok(whole_run(row, run.clone()).unwrap_or_else(|_damaged| RunRow::unreadable(run)))
+}
+
+fn whole_run(row: &Row, run: RunId) -> Read<RunRow> {
     Ok(RunRow {
-        run: run_id(row, 0)?,
+        run,
         project: row.text(1)?,
         repo: RepoId(row.count(2)?),
         repo_name: row.text(3)?,
@@ -116,19 +123,27 @@ pub(super) fn run(row: &Row) -> Read<RunRow> {
         held: row.flag(7)?,
         needs_human: row.flag(8)?,
         terminal: row.flag(9)?,
-        priority: row.count(10)?,
-        pull_request: row.opt_int(11)?.map(|_| row.count(11)).transpose()?,
-        deadline: row.opt_int(12)?.map(Timestamp),
-        state: row.text(13)?,
-        seq: row.count(14)?,
-        head: row.text(15)?,
-        created_at: Timestamp(row.int(16)?),
-        updated_at: Timestamp(row.int(17)?),
+        cleaned_up: row.flag(10)?,
+        priority: row.count(11)?,
+        pull_request: row.opt_int(12)?.map(|_| row.count(12)).transpose()?,
+        deadline: row.opt_int(13)?.map(Timestamp),
+        state: row.text(14)?,
+        seq: row.count(15)?,
+        head: row.text(16)?,
+        created_at: Timestamp(row.int(17)?),
+        updated_at: Timestamp(row.int(18)?),
     })
 }
 
 pub(super) fn only_run_id(row: &Row) -> Read<RunId> {
     run_id(row, 0)
+}
+
+pub(super) fn kept_bytes(row: &Row) -> Read<KeptBytes> {
+    Ok(KeptBytes {
+        address: row.text(0)?,
+        bytes: row.bytes(1)?,
+    })
 }
 
 pub(super) fn only_bytes(row: &Row) -> Read<Vec<u8>> {

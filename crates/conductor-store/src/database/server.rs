@@ -4,6 +4,8 @@
 //! know any statement on tables beyond those of the migrations.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::ConnectOptions as _;
@@ -12,6 +14,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
 use super::conn::{Conn, Db};
 use super::error::{OpenError, Place};
 use super::migrate::{self, MIGRATIONS};
+use super::version::{self, Schema};
 use super::{Database, Settings, sql};
 
 /// The oldest server that the tests run on, as it numbers itself.
@@ -19,7 +22,7 @@ const OLDEST: i64 = 150_000;
 
 /// Whether sessions may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
+pub(super) enum Access {
     Write,
     Read,
 }
@@ -29,34 +32,36 @@ impl Database {
     /// Several processes may call it at once.
     pub async fn connect(address: &str, settings: &Settings) -> Result<Self, OpenError> {
         let (options, place) = parse(address)?;
-        reach(&options, &place, settings.busy_timeout).await?;
+        reach(&options, &place, settings, Access::Write).await?;
+        let is_open = Arc::new(AtomicBool::new(false));
         let db = Db::Postgres {
-            writers: Some(pool(&options, settings, Access::Write)),
+            writers: Some(writers(&options, settings, &place, &is_open)),
             readers: pool(&options, settings, Access::Read),
         };
         check_server(&db, &place).await?;
-        migrate::run(&db, &place, MIGRATIONS).await?;
+        migrate::run(&db, &place, MIGRATIONS, settings.rules).await?;
+        is_open.store(true, Ordering::Release);
         check_rights(&db, &place).await?;
-        Ok(Self::on(db, place))
+        Ok(Self::on(db, place, settings))
     }
 
     /// Opens the database at `address` for reading only; every write is answered with a fault.
     pub async fn connect_read_only(address: &str, settings: &Settings) -> Result<Self, OpenError> {
         let (options, place) = parse(address)?;
-        reach(&options, &place, settings.busy_timeout).await?;
+        reach(&options, &place, settings, Access::Read).await?;
         let db = Db::Postgres {
             writers: None,
             readers: pool(&options, settings, Access::Read),
         };
         check_server(&db, &place).await?;
         migrate::all_done(&db, &place, MIGRATIONS).await?;
-        Ok(Self::on(db, place))
+        Ok(Self::on(db, place, settings))
     }
 }
 
 /// Reads an address. To another machine nothing is said before it has shown who it is: where the address says nothing
 /// about it, the server's certificate is checked with its name, and less than a checked certificate is refused.
-fn parse(address: &str) -> Result<(PgConnectOptions, Place), OpenError> {
+pub(super) fn parse(address: &str) -> Result<(PgConnectOptions, Place), OpenError> {
     let bad = |why: &str| OpenError::BadAddress { why: why.to_owned() };
     if !(address.starts_with("postgres://") || address.starts_with("postgresql://")) {
         return Err(bad("it does not begin with `postgres://`"));
@@ -95,16 +100,25 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Connects once, outside of the pools: they would try again and again, and in the end know only that time is up.
-async fn reach(options: &PgConnectOptions, place: &Place, timeout: Duration) -> Result<(), OpenError> {
+/// Who will write learns here whether another version is at work.
+pub(super) async fn reach(
+    options: &PgConnectOptions,
+    place: &Place,
+    settings: &Settings,
+    access: Access,
+) -> Result<(), OpenError> {
     let failed = |error| OpenError::of("connect to", place, error);
-    let conn = tokio::time::timeout(timeout, options.connect())
+    let mut conn = tokio::time::timeout(settings.busy_timeout, options.connect())
         .await
         .map_err(|_| failed(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())))?
         .map_err(failed)?;
+    if access == Access::Write {
+        version::settle_in(&mut conn, place, settings.rules, Schema::MayDiffer).await?;
+    }
     sqlx::Connection::close(conn).await.map_err(failed)
 }
 
-async fn check_server(db: &Db, place: &Place) -> Result<(), OpenError> {
+pub(super) async fn check_server(db: &Db, place: &Place) -> Result<(), OpenError> {
     let failed = |error| OpenError::of("look into", place, error);
     let mut conn = db.reader().await.map_err(failed)?;
     let Some(row) = conn.first(sql::SERVER, &[]).await.map_err(failed)? else {
@@ -147,9 +161,39 @@ async fn undo(conn: &mut Conn) -> Result<(), sqlx::Error> {
 
 /// Connects when first used, and makes sure before each use that the server has not gone away meanwhile.
 #[allow(clippy::disallowed_methods, reason = "the one home of pools")]
-fn pool(options: &PgConnectOptions, settings: &Settings, access: Access) -> PgPool {
+pub(super) fn pool(options: &PgConnectOptions, settings: &Settings, access: Access) -> PgPool {
+    pool_options(settings, access).connect_lazy_with(session_options(options, settings, access))
+}
+
+/// The same for sessions that write: none of them works beside another version, nor on tables that are not ours any more.
+#[allow(clippy::disallowed_methods, reason = "the one home of pools")]
+fn writers(
+    options: &PgConnectOptions,
+    settings: &Settings,
+    place: &Place,
+    is_open: &Arc<AtomicBool>,
+) -> PgPool {
+    let (place, rules, is_open) = (place.clone(), settings.rules, Arc::clone(is_open));
+    pool_options(settings, Access::Write)
+        .after_connect(move |session, _| {
+            let (place, is_open) = (place.clone(), Arc::clone(&is_open));
+            Box::pin(async move {
+                let schema = if is_open.load(Ordering::Acquire) {
+                    Schema::MustBeOurs
+                } else {
+                    Schema::MayDiffer
+                };
+                version::settle_in(session, &place, rules, schema)
+                    .await
+                    .map_err(|refused| sqlx::Error::Protocol(refused.to_string()))
+            })
+        })
+        .connect_lazy_with(session_options(options, settings, Access::Write))
+}
+
+fn session_options(options: &PgConnectOptions, settings: &Settings, access: Access) -> PgConnectOptions {
     let millis = |time: Duration| time.as_millis().to_string();
-    let options = options.clone().application_name("conductor").options([
+    options.clone().application_name("conductor").options([
         ("lock_timeout", millis(settings.busy_timeout)),
         ("statement_timeout", millis(settings.statement_timeout)),
         (
@@ -163,7 +207,10 @@ fn pool(options: &PgConnectOptions, settings: &Settings, access: Access) -> PgPo
                 Access::Read => "on".to_owned(),
             },
         ),
-    ]);
+    ])
+}
+
+fn pool_options(settings: &Settings, access: Access) -> PgPoolOptions {
     let connections = match access {
         Access::Write => settings.writers,
         Access::Read => settings.readers,
@@ -171,7 +218,6 @@ fn pool(options: &PgConnectOptions, settings: &Settings, access: Access) -> PgPo
     PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(settings.busy_timeout)
-        .connect_lazy_with(options)
 }
 
 #[cfg(test)]

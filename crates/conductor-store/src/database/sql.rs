@@ -26,8 +26,8 @@ macro_rules! effect_columns {
 
 macro_rules! run_columns {
     () => {
-        "run, project, repo, repo_name, issue, title, phase, held, needs_human, terminal, priority, pull_request, \
-         deadline, state, seq, head, created_at, updated_at"
+        "run, project, repo, repo_name, issue, title, phase, held, needs_human, terminal, cleaned_up, priority, \
+         pull_request, deadline, state, seq, head, created_at, updated_at"
     };
 }
 
@@ -104,7 +104,9 @@ pub(super) const DISPATCHABLE: &str = concat!(
     effect_columns!(),
     " FROM effects e LEFT JOIN runs r ON r.run = e.run WHERE e.status <> 'done' AND ",
     is_ready!(),
-    " ORDER BY e.priority DESC, e.created_at, e.run, e.seq, e.ordinal LIMIT $2"
+    " AND (CAST($3 AS TEXT) IS NULL OR (-e.priority, e.created_at, e.run, e.seq, e.ordinal) > \
+     (SELECT -b.priority, b.created_at, b.run, b.seq, b.ordinal FROM effects b WHERE b.id = $3)) \
+     ORDER BY e.priority DESC, e.created_at, e.run, e.seq, e.ordinal LIMIT $2"
 );
 
 pub(super) const READY_EFFECT: &str = concat!(
@@ -118,7 +120,8 @@ pub(super) const LEASE: &str = "UPDATE effects SET status = 'leased', attempts =
 pub(super) const RENEW: &str = "UPDATE effects SET lease_until = $3 \
     WHERE id = $1 AND status = 'leased' AND attempts = $2 RETURNING stop";
 
-pub(super) const END_LEASES: &str = "UPDATE effects SET lease_until = 0 WHERE status = 'leased'";
+pub(super) const END_LEASES: &str =
+    "UPDATE effects SET lease_until = 0 WHERE status = 'leased' AND worker = $1";
 
 pub(super) const EFFECTS_OF_RUN: &str = concat!(
     "SELECT ",
@@ -136,19 +139,28 @@ pub(super) const TAKE_SLOT: &str = "INSERT INTO slots (repo, slot_no, run) VALUE
 
 pub(super) const FREE_SLOT: &str = "DELETE FROM slots WHERE run = $1";
 
+// Issues.
+
+pub(super) const TAKE_ISSUE: &str =
+    "INSERT INTO open_issues (repo, issue, run) VALUES ($1, $2, $3) ON CONFLICT (repo, issue) DO NOTHING";
+
+pub(super) const ISSUE_HOLDER: &str = "SELECT run FROM open_issues WHERE repo = $1 AND issue = $2";
+
+pub(super) const GIVE_BACK_ISSUE: &str = "DELETE FROM open_issues WHERE run = $1";
+
 // Projections.
 
-pub(super) const UPSERT_INSTANCE: &str = "INSERT INTO instance (id, state) VALUES (1, $1) \
-    ON CONFLICT (id) DO UPDATE SET state = excluded.state";
+pub(super) const UPSERT_INSTANCE: &str = "INSERT INTO instance (id, state, seq, head) VALUES (1, $1, $2, $3) \
+    ON CONFLICT (id) DO UPDATE SET state = excluded.state, seq = excluded.seq, head = excluded.head";
 
 pub(super) const UPSERT_RUN: &str = concat!(
     "INSERT INTO runs (",
     run_columns!(),
-    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) \
      ON CONFLICT (run) DO UPDATE SET project = excluded.project, repo = excluded.repo, \
      repo_name = excluded.repo_name, issue = excluded.issue, title = excluded.title, phase = excluded.phase, \
      held = excluded.held, needs_human = excluded.needs_human, terminal = excluded.terminal, \
-     priority = excluded.priority, pull_request = excluded.pull_request, deadline = excluded.deadline, \
+     cleaned_up = excluded.cleaned_up, priority = excluded.priority, pull_request = excluded.pull_request, deadline = excluded.deadline, \
      state = excluded.state, seq = excluded.seq, head = excluded.head, created_at = excluded.created_at, \
      updated_at = excluded.updated_at"
 );
@@ -157,9 +169,9 @@ pub(super) const CLEAR_INSTANCE: &str = "DELETE FROM instance";
 
 pub(super) const CLEAR_RUNS: &str = "DELETE FROM runs";
 
-pub(super) const INSTANCE: &str = "SELECT COALESCE((SELECT state FROM instance WHERE id = 1), ''), \
-    COALESCE((SELECT MAX(seq) FROM records WHERE stream = 'instance'), 0), \
-    COALESCE((SELECT hash FROM records WHERE stream = 'instance' ORDER BY seq DESC LIMIT 1), '')";
+pub(super) const CLEAR_WRITES: &str = "DELETE FROM forge_writes";
+
+pub(super) const INSTANCE: &str = "SELECT state, seq, head FROM instance WHERE id = 1";
 
 pub(super) const RUN: &str = concat!("SELECT ", run_columns!(), " FROM runs WHERE run = $1");
 
@@ -172,7 +184,7 @@ pub(super) const RUNS: &str = concat!(
      AND (CAST($6 AS BIGINT) IS NULL OR pull_request = $6) AND (CAST($7 AS BIGINT) IS NULL OR issue = $7) \
      AND (CAST($8 AS TEXT) IS NULL \
      OR (created_at, run) < (SELECT before.created_at, before.run FROM runs before WHERE before.run = $8)) \
-     ORDER BY created_at DESC, run DESC LIMIT $9"
+     AND cleaned_up <= $9 ORDER BY created_at DESC, run DESC LIMIT $10"
 );
 
 pub(super) const DUE: &str = "SELECT run FROM runs WHERE deadline <= $1 ORDER BY deadline, run LIMIT $2";
@@ -201,6 +213,9 @@ pub(super) const PUT_BLOB: &str =
 
 pub(super) const GET_BLOB: &str = "SELECT bytes FROM blobs WHERE digest = $1";
 
+pub(super) const LIST_BLOBS: &str =
+    "SELECT digest, bytes FROM blobs WHERE digest > $1 ORDER BY digest LIMIT $2";
+
 pub(super) const INSERT_CALL: &str = concat!(
     "INSERT INTO tool_calls (",
     call_columns!(),
@@ -223,6 +238,19 @@ pub(super) const GIVE_BACK_RESOURCE: &str =
 pub(super) const HELD_RESOURCES: &str = "SELECT kind, name, run, taken_at, heartbeat FROM resource_leases \
     WHERE (CAST($1 AS TEXT) IS NULL OR run = $1) ORDER BY run, kind, name";
 
+// Duties and marks.
+
+pub(super) const HOLD_DUTY: &str = "INSERT INTO duties (name, worker, held_until) VALUES ($1, $2, $4) \
+    ON CONFLICT (name) DO UPDATE SET worker = excluded.worker, held_until = excluded.held_until \
+    WHERE duties.worker = excluded.worker OR duties.held_until < $3";
+
+pub(super) const LAY_DOWN_DUTY: &str = "DELETE FROM duties WHERE name = $1 AND worker = $2";
+
+pub(super) const PUT_MARK: &str =
+    "INSERT INTO marks (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+
+pub(super) const MARK: &str = "SELECT value FROM marks WHERE name = $1";
+
 // Locks of PostgreSQL. Two names that fall together make one wait for the other, and nothing worse. A wish names its
 // effect, so it waits for whoever changes that effect and gets a true answer, where `SKIP LOCKED` would guess `Gone`.
 
@@ -230,16 +258,61 @@ pub(super) const LOCK_NAME: &str = "SELECT pg_advisory_xact_lock(hashtextextende
 
 pub(super) const LOCK_EFFECT: &str = "SELECT 1 FROM effects WHERE id = $1 FOR UPDATE";
 
-/// Of a session and not of a transaction: it ends with the process.
-pub(super) const CLAIM: &str = "SELECT pg_advisory_lock(hashtextextended('server', 0))";
+/// The server's time in microseconds, as it is now and not when a transaction began.
+pub(super) const SERVER_TIME: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)";
+
+/// Where commits are told.
+pub(super) const CHANNEL: &str = "conductor";
+
+pub(super) const TELL: &str = "SELECT pg_notify('conductor', $1)";
+
+// Claims. Locks of a session and not of a transaction: they end with the process.
+
+pub(super) const CLAIM: &str = "SELECT pg_advisory_lock_shared(hashtextextended('server', 0))";
+
+pub(super) const CLAIM_ALONE: &str = "SELECT pg_advisory_lock(hashtextextended('server', 0))";
+
+pub(super) const CLAIM_NAME: &str = "SELECT pg_advisory_lock(hashtextextended($1, 0))";
+
+/// The first number is ours alone among the locks of a database: `Cond` as bytes.
+pub(super) const LOCK_VERSION: &str = "SELECT pg_advisory_lock_shared(1131376228, $1)";
+
+pub(super) const PASS_SCHEMA_LOCK: &str =
+    "SELECT pg_advisory_xact_lock_shared(hashtextextended('schema', 0))";
+
+pub(super) const OTHER_VERSIONS: &str = "SELECT CAST(CAST(objid AS BIGINT) AS INTEGER) FROM pg_locks \
+    WHERE locktype = 'advisory' AND classid = 1131376228 AND objsubid = 2 \
+    AND CAST(objid AS BIGINT) <> CAST($1 AS INTEGER) \
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1";
+
+pub(super) const NEWEST_MIGRATION: &str =
+    "SELECT version, checksum FROM schema_migrations ORDER BY version DESC LIMIT 1";
 
 /// Fails where one of the tables may not be written. Run within a transaction that is not kept.
 pub(super) const TRY_RIGHTS: &str = "LOCK TABLE records, seen_inputs, effects, slots, runs, instance, forge_writes, \
-    tool_calls, blobs, resource_leases IN ROW EXCLUSIVE MODE";
+    tool_calls, blobs, resource_leases, duties, marks IN ROW EXCLUSIVE MODE";
 
 /// The server's version as a number (15.3 is 150003), and the encoding of the database.
 pub(super) const SERVER: &str =
     "SELECT CAST(current_setting('server_version_num') AS BIGINT), current_setting('server_encoding')";
+
+/// The server's version in its own words.
+pub(super) const SERVER_VERSION: &str = "SELECT current_setting('server_version')";
+
+/// A row when this session is encrypted.
+pub(super) const ENCRYPTED: &str =
+    "SELECT CAST(version AS TEXT) FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl";
+
+/// What this user may not do: make tables where there are none yet, or read and write those that are there.
+pub(super) const MISSING_RIGHTS: &str = "SELECT 'make tables in schema ' || COALESCE(current_schema(), '?') \
+    WHERE NOT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'schema_migrations') \
+    AND NOT COALESCE(has_schema_privilege(current_schema(), 'CREATE'), FALSE) \
+    UNION ALL \
+    SELECT lower(p.privilege) || ' ' || t.tablename FROM pg_tables t \
+    CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p(privilege) \
+    WHERE t.schemaname = current_schema() \
+    AND NOT (has_schema_privilege(t.schemaname, 'USAGE') \
+    AND has_table_privilege(quote_ident(t.schemaname) || '.' || quote_ident(t.tablename), p.privilege)) ORDER BY 1";
 
 // Transactions. `begin` differs and stands in `conn.rs`.
 

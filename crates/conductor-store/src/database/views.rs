@@ -11,7 +11,7 @@ use conductor_port::views::{RunFilter, StreamHead, Views};
 
 use super::conn::Arg::{Int, OptInt, OptText, Text};
 use super::rows::{self, number};
-use super::{Database, fault::fault, sql};
+use super::{Database, Page, fault::fault, sql};
 
 #[async_trait]
 impl Views for Database {
@@ -39,9 +39,17 @@ impl Views for Database {
             OptInt(kept(filter.pull_request)?),
             OptInt(kept(filter.issue)?),
             OptText(filter.after.as_ref().map(RunId::as_str)),
+            Int(i64::from(!filter.unfinished)),
             Int(i64::from(filter.limit)),
         ];
-        self.look("list runs", sql::RUNS, &args, rows::run).await
+        let page = Page {
+            sql: sql::RUNS,
+            args: &args,
+            after_at: 7,
+            limit_at: 9,
+            limit: filter.limit,
+        };
+        self.page_past_damage("list runs", page, rows::run).await
     }
 
     async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
@@ -84,7 +92,7 @@ impl Views for Database {
     }
 
     async fn heads(&self) -> Result<Vec<StreamHead>, Fault> {
-        self.look("list the ends of all streams", sql::HEADS, &[], rows::head)
+        self.look_past_damage("list the ends of all streams", sql::HEADS, &[], rows::head)
             .await
     }
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use conductor_domain::id::EffectId;
 use conductor_port::Fault;
-use conductor_port::ledger::{AppendError, Batch, EffectChange, Projection, StreamId};
+use conductor_port::ledger::{
+    AppendError, Batch, EffectChange, IssueClaim, Projection, StreamId, WritesAfter,
+};
 
 use super::{Kept, State};
 use crate::shape;
@@ -26,6 +28,11 @@ impl State {
         let actual = records.map_or(0, |records| records.len() as u64);
         if actual != batch.expected_seq {
             return Err(AppendError::Moved { actual });
+        }
+        if let IssueClaim::Taken { repo, number } = batch.issue
+            && let Some(run) = self.open_issues.get(&(repo, number))
+        {
+            return Err(AppendError::IssueTaken { run: run.clone() });
         }
         for change in &batch.effect_changes {
             self.change(batch, change, &mut changed)?;
@@ -125,16 +132,23 @@ impl State {
                 status: Status::Pending,
                 attempts: 0,
                 stop: false,
+                worker: String::new(),
                 lease_until: None,
             };
             self.effects.insert(asked.id.clone(), kept);
         }
-        for (ordinal, write) in batch.writes.into_iter().enumerate() {
-            let place = self
-                .writes
-                .get(&write.effect)
-                .map_or((seq, ordinal), |(place, _)| *place);
-            self.writes.insert(write.effect.clone(), (place, write));
+        self.keep_writes(WritesAfter {
+            seq,
+            writes: batch.writes,
+        });
+        match (batch.issue, &batch.stream) {
+            (IssueClaim::Taken { repo, number }, StreamId::Run(run)) => {
+                self.open_issues.insert((repo, number), run.clone());
+            }
+            (IssueClaim::GivenBack, StreamId::Run(run)) => {
+                self.open_issues.retain(|_, holder| holder != run);
+            }
+            (IssueClaim::Unchanged, _) | (_, StreamId::Instance) => {}
         }
         if let (true, StreamId::Run(run)) = (batch.frees_slot, &batch.stream) {
             self.slots.remove(run);
@@ -148,9 +162,19 @@ impl State {
         self.project(batch.projection);
     }
 
+    pub(super) fn keep_writes(&mut self, WritesAfter { seq, writes }: WritesAfter) {
+        for (ordinal, write) in writes.into_iter().enumerate() {
+            let place = self
+                .writes
+                .get(&write.effect)
+                .map_or((seq, ordinal), |(place, _)| *place);
+            self.writes.insert(write.effect.clone(), (place, write));
+        }
+    }
+
     pub(super) fn project(&mut self, projection: Projection) {
         match projection {
-            Projection::Instance { state } => self.instance = Some(state),
+            Projection::Instance { state, seq, head } => self.instance = Some((state, seq, head)),
             Projection::Run(row) => {
                 self.runs.insert(row.run.clone(), *row);
             }

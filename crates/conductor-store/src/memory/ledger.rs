@@ -9,11 +9,11 @@ use conductor_domain::id::RunId;
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectRow, LeaseWish, Leased, Ledger, Projection, Record, Renewal, Settlement,
-    StreamId,
+    AppendError, Batch, Candidates, EffectRow, LeaseWish, Leased, Ledger, Projections, Record, Renewal,
+    Settlement, StreamId,
 };
 
-use super::{Kept, Memory, State};
+use super::{Kept, Memory, Place, State};
 use crate::shape;
 use crate::status::Status;
 
@@ -34,19 +34,22 @@ impl Ledger for Memory {
         Ok(wanted.take(limit as usize).cloned().collect())
     }
 
-    async fn dispatchable(&self, now: Timestamp, limit: u32) -> Result<Vec<EffectRow>, Fault> {
+    async fn dispatchable(&self, candidates: &Candidates) -> Result<Vec<EffectRow>, Fault> {
         let state = self.state();
-        let ready = state.effects.values().filter(|kept| state.is_ready(kept, now));
-        let mut ready: Vec<&Kept> = ready.collect();
-        ready.sort_by_key(|kept| {
-            (
-                Reverse(kept.asked.priority),
-                kept.created_at,
-                &kept.asked.run,
-                kept.place,
-            )
-        });
-        Ok(ready.into_iter().take(limit as usize).map(Kept::row).collect())
+        let after = match &candidates.after {
+            Some(id) => match state.effects.get(id) {
+                Some(kept) => Some(kept.queue_place()),
+                None => return Ok(Vec::new()),
+            },
+            None => None,
+        };
+        let is_wanted = |kept: &&Kept| {
+            state.is_ready(kept, candidates.now) && after.is_none_or(|after| kept.queue_place() > after)
+        };
+        let mut ready: Vec<&Kept> = state.effects.values().filter(is_wanted).collect();
+        ready.sort_by_key(|kept| kept.queue_place());
+        let first = ready.into_iter().take(candidates.limit as usize);
+        Ok(first.map(Kept::row).collect())
     }
 
     async fn lease(&self, wish: LeaseWish) -> Result<Leased, Fault> {
@@ -63,6 +66,7 @@ impl Ledger for Memory {
         }
         kept.attempts += 1;
         kept.status = Status::Leased;
+        kept.worker.clone_from(&wish.worker);
         kept.lease_until = Some(wish.until);
         let attempt = kept.attempts;
         state.effects.insert(wish.id, kept);
@@ -83,13 +87,13 @@ impl Ledger for Memory {
         }
     }
 
-    async fn end_leases(&self) -> Result<u32, Fault> {
+    async fn end_leases(&self, worker: &str) -> Result<u32, Fault> {
         let mut ended = 0;
         for kept in self
             .state()
             .effects
             .values_mut()
-            .filter(|kept| kept.status == Status::Leased)
+            .filter(|kept| kept.status == Status::Leased && kept.worker == worker)
         {
             kept.lease_until = Some(Timestamp(i64::MIN));
             ended += 1;
@@ -112,18 +116,28 @@ impl Ledger for Memory {
             .collect())
     }
 
-    async fn replace_projections(&self, rows: Vec<Projection>) -> Result<(), Fault> {
+    async fn replace_projections(&self, all: Projections) -> Result<(), Fault> {
         let mut state = self.state();
         state.runs.clear();
         state.instance = None;
-        for row in rows {
+        state.writes.clear();
+        for row in all.rows {
             state.project(row);
+        }
+        for writes in all.writes {
+            state.keep_writes(writes);
         }
         Ok(())
     }
 }
 
 impl Kept {
+    /// What effects are listed by.
+    fn queue_place(&self) -> (Reverse<u8>, Timestamp, &RunId, Place) {
+        let asked = &self.asked;
+        (Reverse(asked.priority), self.created_at, &asked.run, self.place)
+    }
+
     pub(super) fn is_leased_by(&self, settlement: &Settlement) -> bool {
         self.status == Status::Leased && u64::from(self.attempts) == settlement.token
     }

@@ -36,6 +36,7 @@ impl Views for Memory {
                 && filter.phase.as_ref().is_none_or(|phase| row.phase == *phase)
                 && (!filter.needs_human || row.needs_human)
                 && (!filter.open || !row.terminal)
+                && (!filter.unfinished || !row.cleaned_up)
                 && filter
                     .pull_request
                     .is_none_or(|number| row.pull_request == Some(number))
@@ -50,16 +51,16 @@ impl Views for Memory {
 
     async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
         let state = self.state();
-        let instance = match &state.instance {
-            Some(json) => serde_json::from_str(json)
-                .map_err(|error| Fault::permanent(format!("read the instance's state: {error}")))?,
-            None => Instance::default(),
+        let (instance, seq, hash) = match &state.instance {
+            Some((json, seq, head)) => {
+                let instance = serde_json::from_str(json)
+                    .map_err(|error| Fault::permanent(format!("read the instance's state: {error}")))?;
+                (instance, *seq, head.clone())
+            }
+            None => (Instance::default(), 0, String::new()),
         };
-        let last = state
-            .streams
-            .get(&StreamId::Instance)
-            .and_then(|records| records.last());
-        Ok((instance, head(StreamId::Instance, last)))
+        let stream = StreamId::Instance;
+        Ok((instance, StreamHead { stream, seq, hash }))
     }
 
     async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>, Fault> {

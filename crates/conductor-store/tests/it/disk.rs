@@ -5,8 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::effect::EffectKind;
+use conductor_domain::id::{EffectId, RepoId};
+use conductor_domain::time::Timestamp;
 use conductor_port::blobs::Blobs;
-use conductor_port::ledger::{AppendError, Batch, Ledger, StreamId};
+use conductor_port::ledger::{AppendError, Batch, Candidates, Ledger, NewEffect, StreamId};
+use conductor_port::views::{RunFilter, Views as _};
 use conductor_port::{Fault, FaultKind};
 use conductor_store::{Database, Settings};
 
@@ -205,4 +209,63 @@ async fn a_row_that_cannot_be_read_is_a_lasting_fault() {
         .await
         .expect_err("no version is negative");
     assert_eq!(fault.kind, FaultKind::Permanent);
+}
+
+/// A damaged row hides itself alone: lists go on behind it, also where a whole page is damaged.
+#[tokio::test]
+async fn damaged_rows_do_not_end_a_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.sqlite");
+    let store = open(&path).await;
+    for n in 1..=9 {
+        let run = format!("r-{n}");
+        let effect = NewEffect {
+            id: EffectId::derive(&run_id(&run), 1, 0),
+            run: run_id(&run),
+            repo: RepoId(7),
+            kind: EffectKind::ReadIssue,
+            payload: "{}".to_owned(),
+            priority: 50,
+            not_before: Timestamp(0),
+        };
+        let batch = Batch {
+            effects: vec![effect],
+            ..batch(&run, 0, "{}")
+        };
+        store.append(batch).await.unwrap();
+    }
+    let damage = "UPDATE effects SET kind = 'x' WHERE run IN ('r-2', 'r-4', 'r-5', 'r-6'); \
+                  UPDATE runs SET run = 'NOT A NAME' || run WHERE run IN ('r-2', 'r-4', 'r-5', 'r-6')";
+    execute(&mut raw(&path).await, damage).await;
+
+    let mut candidates = Candidates {
+        now: Timestamp(10),
+        after: None,
+        limit: 2,
+    };
+    let mut effects = vec![];
+    loop {
+        let page = store.dispatchable(&candidates).await.unwrap();
+        candidates.after = page.last().map(|row| row.id.clone());
+        effects.extend(page.iter().map(|row| row.run.to_string()));
+        if page.len() < 2 {
+            break;
+        }
+    }
+    assert_eq!(effects, ["r-1", "r-3", "r-7", "r-8", "r-9"]);
+
+    let mut filter = RunFilter {
+        limit: 2,
+        ..RunFilter::default()
+    };
+    let mut runs = vec![];
+    loop {
+        let page = store.runs(&filter).await.unwrap();
+        filter.after = page.last().map(|row| row.run.clone());
+        runs.extend(page.iter().map(|row| row.run.to_string()));
+        if page.len() < 2 {
+            break;
+        }
+    }
+    assert_eq!(runs, ["r-9", "r-8", "r-7", "r-3", "r-1"]);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use conductor_domain::id::RunId;
 use conductor_domain::time::Timestamp;
-use conductor_port::ledger::{Batch, Ledger, Projection, Record, RunRow, StreamId};
+use conductor_port::ledger::{Batch, IssueClaim, Ledger, Projection, Record, RunRow, StreamId};
 use conductor_store::{Database, Settings};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions};
@@ -42,6 +42,7 @@ pub(crate) fn batch(run: &str, expected_seq: u64, payload: &str) -> Batch {
         projection: Projection::Run(Box::new(row(run, seq))),
         writes: Vec::new(),
         frees_slot: false,
+        issue: IssueClaim::Unchanged,
     }
 }
 
@@ -57,6 +58,7 @@ pub(crate) fn row(run: &str, seq: u64) -> RunRow {
         held: false,
         needs_human: false,
         terminal: false,
+        cleaned_up: false,
         priority: 50,
         pull_request: None,
         deadline: None,

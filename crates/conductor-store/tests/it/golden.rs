@@ -167,7 +167,11 @@ async fn fill(store: &Database) {
     let instance = Batch {
         stream: StreamId::Instance,
         records: vec![instance_record()],
-        projection: Projection::Instance { state },
+        projection: Projection::Instance {
+            state,
+            seq: 1,
+            head: "hash-1".to_owned(),
+        },
         ..batch(RUN, 0, "{}")
     };
     Ledger::append(store, instance).await.unwrap();

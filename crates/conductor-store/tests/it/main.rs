@@ -3,6 +3,7 @@
 
 mod contract;
 mod given;
+#[allow(dead_code, reason = "stories use the rest of it")]
 mod postgres;
 mod model;
 mod open;
@@ -11,3 +12,5 @@ mod crash;
 mod golden;
 mod schema;
 mod server;
+mod strain;
+mod tls;

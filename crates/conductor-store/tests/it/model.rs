@@ -4,7 +4,8 @@ use conductor_domain::effect::EffectKind;
 use conductor_domain::id::{EffectId, RepoId};
 use conductor_domain::time::Timestamp;
 use conductor_port::ledger::{
-    Batch, EffectChange, LeaseWish, Leased, Ledger, NewEffect, Projection, RunRow, Settlement, StreamId,
+    Batch, Candidates, EffectChange, LeaseWish, Leased, Ledger, NewEffect, Projection, RunRow, Settlement,
+    StreamId,
 };
 use conductor_port::views::{RunFilter, Views};
 use conductor_store::{Database, Memory, Settings};
@@ -229,7 +230,7 @@ async fn perform(store: &dyn Ledger, call: &Call, known: &Known) -> (String, Opt
             None => (String::new(), None, false),
         },
         Call::Dispatchable { now } => (
-            format!("{:?}", store.dispatchable(Timestamp(*now), 5).await),
+            format!("{:?}", store.dispatchable(&candidates(*now, 5)).await),
             None,
             false,
         ),
@@ -237,11 +238,19 @@ async fn perform(store: &dyn Ledger, call: &Call, known: &Known) -> (String, Opt
     }
 }
 
+fn candidates(now: i64, limit: u32) -> Candidates {
+    Candidates {
+        now: Timestamp(now),
+        after: None,
+        limit,
+    }
+}
+
 async fn everything<S: Ledger + Views>(store: &S) -> String {
     let mut seen = format!(
         "{:?}\n{:?}\n",
         store.heads().await,
-        store.dispatchable(Timestamp(1_000), 1_000).await
+        store.dispatchable(&candidates(1_000, 1_000)).await
     );
     seen += &format!(
         "{:?}\n",

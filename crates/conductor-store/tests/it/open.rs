@@ -126,7 +126,7 @@ async fn reading_migrates_nothing() {
         "PRAGMA journal_mode = WAL; CREATE TABLE t (x); DROP TABLE t",
     )
     .await;
-    assert_eq!(refused_for_reading(&path).await.code(), "CDR0603");
+    assert_eq!(refused_for_reading(&path).await.code(), "CDR0601");
 }
 
 /// DESIGN §4, CLI without a server.

@@ -9,6 +9,9 @@
     reason = "the home of the server's processes, which outlive the test that starts them"
 )]
 
+#[path = "own_server.rs"]
+pub(crate) mod own_server;
+
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
@@ -69,16 +72,32 @@ pub(crate) fn address(database: &str) -> String {
     )
 }
 
-async fn copy_of(template: &str) -> String {
+/// The name of the database at an address.
+pub(crate) async fn name_of(address: &str) -> String {
+    column(&mut raw(address).await, "SELECT CAST(current_database() AS TEXT)")
+        .await
+        .remove(0)
+}
+
+/// A copy of a database, which nobody may use at this moment; sessions that are on their way out are ended.
+pub(crate) async fn copy_of(template: &str) -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let mut conn = raw(&address("postgres")).await;
     drop_leftovers(&mut conn).await;
+    end_sessions(&mut conn, template).await;
     let n = MADE.fetch_add(1, Ordering::Relaxed);
     let name = format!("test_{}_{n}", std::process::id());
     execute(&mut conn, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
     execute(&mut conn, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
     conn.close().await.unwrap();
     address(&name)
+}
+
+async fn end_sessions(conn: &mut PgConnection, database: &str) {
+    let end = format!(
+        "SELECT CAST(pg_terminate_backend(pid, 10000) AS TEXT) FROM pg_stat_activity WHERE datname = '{database}'"
+    );
+    column(conn, &end).await;
 }
 
 /// Drops some of the databases whose process is gone; more than each test makes, so that they become fewer.
@@ -104,7 +123,11 @@ async fn drop_leftovers(conn: &mut PgConnection) {
 
 /// The template, made where there is none yet. It bears the text of the migrations in its name.
 async fn template() -> String {
-    let text = include_str!("../../migrations/postgres/0001_ledger.sql");
+    let text = concat!(
+        include_str!("../../migrations/postgres/0001_ledger.sql"),
+        include_str!("../../migrations/postgres/0002_ends.sql"),
+        include_str!("../../migrations/postgres/0003_duties.sql")
+    );
     let digest = Digest::of(text.as_bytes());
     let name = format!(
         "template_{}",
@@ -119,9 +142,7 @@ async fn template() -> String {
         let store = Database::connect(&address("in_the_making"), &Settings::default()).await;
         store.unwrap().close().await;
         // What is closed here may not be over there yet, and a database in use cannot be renamed.
-        let end = "SELECT CAST(pg_terminate_backend(pid, 10000) AS TEXT) FROM pg_stat_activity \
-            WHERE datname = 'in_the_making'";
-        column(&mut conn, end).await;
+        end_sessions(&mut conn, "in_the_making").await;
         execute(
             &mut conn,
             &format!("ALTER DATABASE in_the_making RENAME TO {name}"),
@@ -170,14 +191,15 @@ struct Host {
 
 impl Host {
     fn here() -> Self {
-        let me = fs::metadata("/proc/self").unwrap();
-        let user = if me.uid() == 0 {
-            other_user()
-        } else {
-            (me.uid(), me.gid())
-        };
+        let user = user();
         // Not in the checkout, where another user may not be able to walk in, and short, because it names a socket.
         let home = PathBuf::from(format!("/var/tmp/conductor-test-postgres-{}", user.0));
+        Self::at(home, user)
+    }
+
+    /// A server's home, made where there is none.
+    fn at(home: PathBuf, user: (u32, u32)) -> Self {
+        let me = fs::metadata("/proc/self").unwrap();
         let _ = fs::create_dir(&home);
         if me.uid() == 0 && fs::metadata(&home).unwrap().uid() == 0 {
             std::os::unix::fs::chown(&home, Some(user.0), Some(user.1)).unwrap();
@@ -214,6 +236,14 @@ impl Host {
     }
 
     fn start(&self) {
+        self.make();
+        // Nothing in here outlives a crash of the machine, so nothing waits for the disk.
+        self.begin("-c listen_addresses='' -c fsync=off -c full_page_writes=off -c max_connections=300");
+        self.watch(WATCH);
+    }
+
+    /// Makes an empty server, in place of what was there.
+    fn make(&self) {
         let (data, socket) = (self.home.join("data"), self.home.join("socket"));
         for dir in [&data, &socket] {
             if dir.exists() {
@@ -228,24 +258,28 @@ impl Host {
             .args(["--encoding=UTF8", "--locale=C", "-D"])
             .arg(&data);
         run(initdb);
-        // Nothing in here outlives a crash of the machine, so nothing waits for the disk.
-        let options = format!(
-            "-c listen_addresses='' -c unix_socket_directories='{}' -c fsync=off -c full_page_writes=off \
-             -c max_connections=200",
-            socket.display()
-        );
+    }
+
+    /// Lets the server run; returns when it answers.
+    fn begin(&self, options: &str) {
+        let socket = self.home.join("socket");
+        let options = format!("{options} -c unix_socket_directories='{}'", socket.display());
         let mut start = self.command("pg_ctl");
         start
             .args(["start", "--wait", "--silent", "-D"])
-            .arg(&data)
+            .arg(self.home.join("data"))
             .arg("-l")
             .arg(self.home.join("log"))
             .arg("-o")
             .arg(options);
         run(start);
+    }
+
+    /// Lets somebody look after the server who outlives this process.
+    fn watch(&self, script: &str) {
         let mut watch = self.lent(Command::new("sh"));
         watch
-            .args(["-c", WATCH, "watch"])
+            .args(["-c", script, "watch"])
             .arg(&self.home)
             .arg(&self.programs);
         watch.process_group(0).spawn().unwrap();
@@ -271,6 +305,16 @@ impl Host {
 fn run(mut command: Command) {
     let status = command.status().unwrap();
     assert!(status.success(), "{command:?}: {status}");
+}
+
+/// As whom servers run.
+fn user() -> (u32, u32) {
+    let me = fs::metadata("/proc/self").unwrap();
+    if me.uid() == 0 {
+        other_user()
+    } else {
+        (me.uid(), me.gid())
+    }
 }
 
 /// User and group of `postgres`, or of `nobody`.

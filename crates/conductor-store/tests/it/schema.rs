@@ -13,19 +13,27 @@ use sqlx::{AssertSqlSafe, Row as _};
 use crate::given::{batch, count, open};
 use crate::postgres::{address, bare_database, column, database, execute, raw};
 
-/// Every column, index and count of checks, one line each, in the words of PostgreSQL.
+/// Every column with its default, index with its condition, key and count of checks, one line each, in the words of
+/// PostgreSQL.
 async fn of_sqlite(conn: &mut SqliteConnection) -> BTreeSet<String> {
     let columns = "SELECT 'column ' || t.name || '.' || c.cid || ' ' || c.name || ' ' || \
         CASE c.type WHEN 'TEXT' THEN 'text C' WHEN 'BLOB' THEN 'bytea' ELSE lower(c.type) END || \
-        CASE WHEN c.\"notnull\" = 1 OR c.pk > 0 THEN ' NO' ELSE ' YES' END \
+        CASE WHEN c.\"notnull\" = 1 OR c.pk > 0 THEN ' NO' ELSE ' YES' END || \
+        COALESCE(' default ' || c.dflt_value, '') \
         FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'";
     let indexes = "SELECT 'index ' || t.name || ' (' || \
         (SELECT group_concat(name, ',') FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno)) || ')' || \
-        CASE i.\"unique\" WHEN 1 THEN ' unique' ELSE '' END || CASE i.partial WHEN 1 THEN ' partial' ELSE '' END \
+        CASE i.\"unique\" WHEN 1 THEN ' unique' ELSE '' END || CASE i.partial WHEN 1 THEN ' partial' ELSE '' END || \
+        COALESCE((SELECT ' where' || substr(m.sql, instr(m.sql, ' WHERE ') + 6) FROM sqlite_master m \
+        WHERE m.name = i.name AND i.partial = 1), '') \
         FROM sqlite_master t JOIN pragma_index_list(t.name) i WHERE t.type = 'table'";
+    // The key of a table with one whole number for it is the table itself here, and an index there.
+    let keys = "SELECT 'key ' || t.name || ' (' || group_concat(c.name, ',') || ')' \
+        FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table' AND c.pk > 0 \
+        AND t.name NOT LIKE 'sqlite_%' GROUP BY t.name";
     let checks = "SELECT 'check ' || name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%CHECK (%'";
     let mut all = BTreeSet::new();
-    for sql in [columns, indexes, checks] {
+    for sql in [columns, indexes, keys, checks] {
         let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
             .fetch_all(&mut *conn)
             .await
@@ -37,19 +45,26 @@ async fn of_sqlite(conn: &mut SqliteConnection) -> BTreeSet<String> {
 
 async fn of_postgres(address: &str) -> BTreeSet<String> {
     let columns = "SELECT 'column ' || table_name || '.' || (ordinal_position - 1) || ' ' || column_name || ' ' || \
-        data_type || COALESCE(' ' || collation_name, '') || ' ' || is_nullable \
+        data_type || COALESCE(' ' || collation_name, '') || ' ' || is_nullable || \
+        COALESCE(' default ' || replace(column_default, '::text', ''), '') \
         FROM information_schema.columns WHERE table_schema = current_schema()";
     let indexes = "SELECT 'index ' || t.relname || ' (' || (SELECT string_agg(a.attname, ',' ORDER BY k.n) \
         FROM unnest(i.indkey) WITH ORDINALITY k(attnum, n) \
         JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum) || ')' || \
-        CASE WHEN i.indisunique THEN ' unique' ELSE '' END || CASE WHEN i.indpred IS NULL THEN '' ELSE ' partial' END \
+        CASE WHEN i.indisunique THEN ' unique' ELSE '' END || CASE WHEN i.indpred IS NULL THEN '' ELSE ' partial' END || \
+        COALESCE(' where ' || translate(replace(pg_get_expr(i.indpred, i.indrelid), '::text', ''), '()', ''), '') \
         FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid \
         WHERE t.relnamespace = CAST(current_schema() AS regnamespace)";
     let checks = "SELECT 'check ' || CAST(CAST(conrelid AS regclass) AS TEXT) FROM pg_constraint \
         WHERE contype = 'c' AND connamespace = CAST(current_schema() AS regnamespace)";
+    let keys = "SELECT 'key ' || t.relname || ' (' || (SELECT string_agg(a.attname, ',' ORDER BY k.n) \
+        FROM unnest(i.indkey) WITH ORDINALITY k(attnum, n) \
+        JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum) || ')' \
+        FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid \
+        WHERE i.indisprimary AND t.relnamespace = CAST(current_schema() AS regnamespace)";
     let mut conn = raw(address).await;
     let mut all = BTreeSet::new();
-    for sql in [columns, indexes, checks] {
+    for sql in [columns, indexes, keys, checks] {
         all.extend(column(&mut conn, sql).await);
     }
     // Made by us and not by a migration, and the same text for both: only its collation is the server's.
@@ -64,7 +79,7 @@ async fn of_postgres(address: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// DEP-1. Types, order, absence, order of text, indexes and checks.
+/// DEP-1. Types, order, absence, defaults, order of text, keys, indexes with their conditions, and checks.
 #[tokio::test]
 async fn the_tables_of_both_databases_are_the_same() {
     let dir = tempfile::tempdir().unwrap();
@@ -76,7 +91,15 @@ async fn the_tables_of_both_databases_are_the_same() {
     assert!(differing.is_empty(), "{differing:#?}");
     assert!(file.contains("column records.0 stream text C NO"), "{file:#?}");
     assert!(file.contains("index records (stream,seq) unique"), "{file:#?}");
-    assert!(file.contains("index runs (deadline) partial"), "{file:#?}");
+    assert!(
+        file.contains("index runs (deadline) partial where deadline IS NOT NULL"),
+        "{file:#?}"
+    );
+    assert!(file.contains("key effects (id)"), "{file:#?}");
+    assert!(
+        file.contains("column runs.18 cleaned_up smallint NO default 0"),
+        "{file:#?}"
+    );
     assert!(file.contains("check effects"), "{file:#?}");
 }
 
@@ -229,17 +252,20 @@ async fn many_open_an_empty_database_at_once_and_one_sets_it_up() {
     }
     let steps = column(
         &mut raw(&address).await,
-        "SELECT CAST(version AS TEXT) FROM schema_migrations",
+        "SELECT CAST(version AS TEXT) FROM schema_migrations ORDER BY version",
     )
     .await;
-    assert_eq!(steps, ["1"]);
+    let once: Vec<String> = (1..=Database::SCHEMA_VERSION)
+        .map(|step| step.to_string())
+        .collect();
+    assert_eq!(steps, once);
 }
 
 #[tokio::test]
 async fn reading_from_a_server_changes_nothing() {
     let bare = bare_database().await;
     let error = Database::connect_read_only(&bare, &Settings::default()).await;
-    assert_eq!(error.expect_err("there is nothing yet").code(), "CDR0603");
+    assert_eq!(error.expect_err("there is nothing yet").code(), "CDR0601");
     let tables = "SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = 'public'";
     assert!(column(&mut raw(&bare).await, tables).await.is_empty());
 

@@ -10,12 +10,12 @@ use conductor_port::ledger::{
     AppendError, Batch, EffectChange, LeaseWish, Leased, Ledger, NewEffect, StreamId,
 };
 use conductor_port::{Fault, FaultKind};
-use conductor_store::{Database, Settings};
+use conductor_store::{Database, Heard, Settings};
 use sqlx::postgres::PgConnection;
 use tokio::task::JoinSet;
 
 use crate::given::{batch, count, run_id};
-use crate::postgres::{column, database, execute, raw};
+use crate::postgres::{bare_database, column, database, execute, raw};
 
 const LOCK_OF_R_1: &str = "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('stream run/r-1', 0))";
 
@@ -32,7 +32,7 @@ fn fault(outcome: Result<(), AppendError>) -> Fault {
 
 fn hasty() -> Settings {
     Settings {
-        busy_timeout: Duration::from_millis(50),
+        busy_timeout: Duration::from_millis(600),
         ..Settings::default()
     }
 }
@@ -307,24 +307,149 @@ async fn ended_sessions_are_a_passing_fault_and_lose_nothing() {
     assert_eq!(count(&store, "r-1").await, 2);
 }
 
-/// DEP-1. Until several processes can share the work, one has the database, and knows when it has not.
+/// The sessions that hold a claim, ended as a cut connection would.
+async fn end_claims(address: &str) {
+    let end = "SELECT CAST(pg_terminate_backend(pid, 10000) AS TEXT) FROM pg_locks \
+        WHERE locktype = 'advisory' AND objsubid = 1 \
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    column(&mut raw(address).await, end).await;
+}
+
+/// DEP-3: several processes work on a database, each under a name of its own, until one wants it alone.
 #[tokio::test]
-async fn one_process_has_the_database_until_its_session_ends() {
+async fn processes_share_a_database_under_names_of_their_own() {
     let address = database().await;
     let first = connect(&address, &Settings::default()).await;
     let second = connect(&address, &hasty()).await;
-    let mut claim = first.claim().await.unwrap();
-    let error = second.claim().await.expect_err("the first has it");
-    assert_eq!(error.code(), "CDR0614", "{error:?}");
+    let one = first.claim("w-1").await.unwrap();
+    let taken = second.claim("w-1").await.expect_err("the name is taken");
+    assert_eq!(taken.code(), "CDR0614", "{taken:?}");
+    let other = second.claim("w-2").await.unwrap();
+    let third = connect(&address, &hasty()).await;
+    assert_eq!(third.claim_alone().await.unwrap_err().code(), "CDR0614");
+    drop((one, other));
+    connect(&address, &Settings::default())
+        .await
+        .claim_alone()
+        .await
+        .unwrap();
+}
 
-    let end = "SELECT CAST(pg_terminate_backend(pid, 10000) AS TEXT) FROM pg_locks \
-        WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+/// DEP-3: a claim whose connection is cut is had back; work goes on, and nobody else got the name meanwhile.
+#[tokio::test]
+async fn a_claim_survives_its_connection() {
+    let address = database().await;
+    let store = connect(&address, &Settings::default()).await;
+    let mut claim = store.claim("w-1").await.unwrap();
+    end_claims(&address).await;
+    let held = "SELECT CAST(pid AS TEXT) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let mut eye = raw(&address).await;
+    let had_back = async {
+        while column(&mut eye, held).await.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = had_back => {}
+        why = claim.lost() => panic!("the claim is lost for good: {why:?}"),
+    }
+    let other = connect(&address, &hasty()).await;
+    assert_eq!(other.claim("w-1").await.unwrap_err().code(), "CDR0614");
+}
+
+/// DEP-3: two processes of different versions never work on one database; the one that comes later is told why, also
+/// when it is the older one that comes back.
+#[tokio::test]
+async fn another_version_is_refused_while_one_works() {
+    let address = database().await;
+    let old = connect(&address, &Settings::default()).await;
+    let mut claim = old.claim("w-1").await.unwrap();
+    let newer = Settings {
+        rules: Settings::default().rules + 1,
+        ..hasty()
+    };
+    let refused = Database::connect(&address, &newer)
+        .await
+        .expect_err("another works");
+    assert_eq!(refused.code(), "CDR0615", "{refused:?}");
+    assert!(refused.to_string().contains("rules"), "{refused}");
+
+    // The old one is cut off long enough for the newer one to come.
+    let mut eye = raw(&address).await;
+    let name = &column(&mut eye, "SELECT CAST(current_database() AS TEXT)").await[0];
+    let mut outside = raw(&crate::postgres::address("postgres")).await;
+    execute(
+        &mut outside,
+        &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"),
+    )
+    .await;
+    let end = "SELECT CAST(pg_terminate_backend(pid, 10000) AS TEXT) FROM pg_stat_activity \
+        WHERE datname = current_database() AND application_name = 'conductor'";
+    column(&mut eye, end).await;
+    // Its lock is taken by hand before the door opens again, so that the order of the two is certain.
+    let theirs = format!(
+        "SELECT pg_advisory_lock_shared(1131376228, {})",
+        Database::SCHEMA_VERSION * 10_000 + i64::from(newer.rules)
+    );
+    execute(&mut eye, &theirs).await;
+    execute(
+        &mut outside,
+        &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"),
+    )
+    .await;
+
+    let why = tokio::time::timeout(Duration::from_mins(1), claim.lost()).await;
+    assert_eq!(why.expect("it gives up").code(), "CDR0615");
+    let late = fault(old.append(batch("r-1", 0, "{}")).await);
+    assert!(matches!(late.kind, FaultKind::Transient { .. }), "{late:?}");
+    assert!(column(&mut eye, "SELECT stream FROM records").await.is_empty());
+}
+
+/// DEP-3: tables are not changed under those who work on them.
+#[tokio::test]
+async fn nobody_migrates_while_an_older_version_works() {
+    let address = bare_database().await;
+    let mut old = raw(&address).await;
+    execute(&mut old, "SELECT pg_advisory_lock_shared(1131376228, 10001)").await;
+    let refused = Database::connect(&address, &hasty())
+        .await
+        .expect_err("an older works");
+    assert_eq!(refused.code(), "CDR0615", "{refused:?}");
+    let tables = "SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = 'public'";
+    assert!(column(&mut old, tables).await.is_empty());
+}
+
+/// DEP-3: what one process commits the others hear at once, and not what they committed themselves.
+#[tokio::test]
+async fn a_commit_is_heard_by_the_others() {
+    let address = database().await;
+    let (one, other) = (
+        connect(&address, &Settings::default()).await,
+        connect(&address, &Settings::default()).await,
+    );
+    let _claims = (one.claim("w-1").await.unwrap(), other.claim("w-2").await.unwrap());
+    let mut ear = one.listen().await.unwrap();
+    one.append(batch("r-1", 0, "{}")).await.unwrap();
+    other.append(batch("r-2", 0, "{}")).await.unwrap();
+    let heard = tokio::time::timeout(Duration::from_secs(20), ear.next())
+        .await
+        .unwrap();
+    assert_eq!(
+        heard,
+        Heard::Commit {
+            stream: StreamId::Run(run_id("r-2")),
+            seq: 1,
+            records: 1
+        }
+    );
+    let end = "SELECT CAST(pg_terminate_backend(pid, 10000) AS TEXT) FROM pg_stat_activity \
+        WHERE datname = current_database() AND query LIKE 'LISTEN%'";
     column(&mut raw(&address).await, end).await;
-    claim.lost().await;
-    let other = second.claim().await.unwrap();
-
-    drop(other);
-    first.claim().await.unwrap();
+    let heard = tokio::time::timeout(Duration::from_secs(20), ear.next())
+        .await
+        .unwrap();
+    assert_eq!(heard, Heard::Gap, "what was missed is looked for");
 }
 
 /// A server that failed over leaves a copy behind that takes no writes.

@@ -12,7 +12,7 @@ use conductor_domain::forge::{Notice, NoticeSubject, PullRequestState};
 use conductor_domain::hold::{Hold, HoldKind};
 use conductor_domain::id::{OperatorName, PullRequestNumber, RunId};
 use conductor_domain::input::{Action, Input};
-use conductor_domain::instance::{InstanceInput, Registration};
+use conductor_domain::instance::{InstanceInput, Registration, TestEgress};
 use conductor_domain::phase::Phase;
 use conductor_engine::Engine;
 use conductor_port::blobs::Blobs as _;
@@ -73,6 +73,7 @@ async fn set_up(stage: &Stage, door: &Engine) {
         repo: stage.repo.clone(),
         test_command: spec.test_command.clone(),
         slots: stage.story.slots,
+        test_egress: TestEgress::None,
     };
     tell_instance(
         door,

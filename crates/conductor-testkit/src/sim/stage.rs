@@ -22,6 +22,7 @@ use super::people::Memories;
 use super::{Story, Twist, script};
 use crate::agent::FakeAgent;
 use crate::clock::VirtualClock;
+use crate::egress::FakeEgress;
 use crate::executor::FakeExecutor;
 use crate::forge::FakeForge;
 use crate::ledger::RoughLedger;
@@ -86,6 +87,7 @@ impl Stage {
                 body: format!("Thing {n} is missing."),
                 open: true,
                 author: "someone".to_owned(),
+                comments: vec![],
             };
             forge.archive().issues.insert((repo.id, n), issue);
             specs.push(spec(n, &repo, scenario.digest.clone()).map_err(|error| error.to_string())?);
@@ -107,10 +109,16 @@ impl Stage {
 
     /// Wires one process of the story.
     pub fn engine(&self, n: usize) -> Arc<Engine> {
+        let owns_name = self.story.has(Twist::OwnsName);
+        let name = if owns_name {
+            "process".to_owned()
+        } else {
+            format!("process-{n}")
+        };
         let options = Options {
             concurrency: self.story.concurrency,
-            owns_ledger: self.story.has(Twist::OwnsLedger),
-            ..Options::new(format!("process-{n}"))
+            owns_name,
+            ..Options::new(name)
         };
         Engine::new(self.ports(self.agents()), options)
     }
@@ -123,8 +131,10 @@ impl Stage {
             blobs: self.memory.clone(),
             tool_log: self.memory.clone(),
             leases: self.memory.clone(),
+            duties: self.memory.clone(),
             workspace: self.workspace.clone(),
             executors: Executors::default().with(ExecutorName::UnsafePlain, self.executor.clone()),
+            egress: Arc::new(FakeEgress::default()),
             agent: Arc::new(agent),
             forge: self.forge.clone(),
             clock: self.clock.clone(),
@@ -169,5 +179,6 @@ fn spec(
         limits: Limits::default(),
         policy: PolicyVersion("builtin-1".to_owned()),
         page: format!("http://localhost/runs/r{n}"),
+        skills: vec![],
     })
 }

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use conductor_domain::Run;
 use conductor_domain::effect::EffectKind;
 use conductor_domain::forge::PullRequestState;
+use conductor_domain::invariant::broken_law;
 use conductor_domain::message::marker;
 use conductor_domain::phase::PhaseName;
 use conductor_engine::{audit, rebuild, replay};
@@ -115,6 +117,10 @@ async fn judge_run(stage: &Stage, row: &RunRow, phase: PhaseName) -> Result<(), 
         judge_cancelled(stage, row)?;
     } else {
         return Err(format!("ended {phase}: {}", row.state));
+    }
+    let run: Run = serde_json::from_str(&row.state).map_err(|error| error.to_string())?;
+    if let Some(law) = broken_law(&run) {
+        return Err(format!("breaks {law}"));
     }
     judge_writes(stage, row).await
 }
@@ -234,7 +240,13 @@ async fn judge_log(stage: &Stage, rows: &[RunRow]) -> Result<u64, String> {
     let (memory, said) = (stage.memory.as_ref(), |fault: conductor_domain::fault::Fault| {
         fault.to_string()
     });
-    let audit = audit::verify(memory, memory).await.map_err(said)?;
+    let kept = audit::Kept {
+        views: memory,
+        ledger: memory,
+        tool_log: memory,
+        blobs: memory,
+    };
+    let audit = audit::verify(kept).await.map_err(said)?;
     ensure(audit.is_sound(), || {
         format!("the audit found {:?}", audit.problems)
     })?;
@@ -248,7 +260,17 @@ async fn judge_log(stage: &Stage, rows: &[RunRow]) -> Result<u64, String> {
         })?;
     }
     let instance = memory.instance().await.map_err(said)?;
+    let mut writes = vec![];
+    for row in rows {
+        writes.push(memory.writes(&row.run).await.map_err(said)?);
+    }
     rebuild::rebuild(memory, memory).await.map_err(said)?;
+    for (row, before) in rows.iter().zip(writes) {
+        let rebuilt = memory.writes(&row.run).await.map_err(said)?;
+        ensure(rebuilt == before, || {
+            format!("the rebuilt forge writes of {} differ", row.run)
+        })?;
+    }
     let rebuilt = self::rows(stage).await?;
     ensure(rebuilt == rows, || "the rebuilt projections differ".to_owned())?;
     let rebuilt = memory.instance().await.map_err(said)?;

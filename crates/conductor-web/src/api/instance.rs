@@ -3,20 +3,37 @@
 //! This module does not know any single run.
 
 use conductor_domain::id::{ProjectId, RepoId};
+use conductor_domain::instance::TestEgress;
 use conductor_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Tells that the server answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// Always `ok`; a server that is not does not answer.
+    /// `ok`, or `troubled` while something keeps the server from its work.
     pub status: String,
+    /// What that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<TroubleView>,
     /// Conductor's version.
     pub version: String,
     /// The server's process.
     pub pid: u32,
     /// When it started.
     pub started_at: Timestamp,
+}
+
+/// What keeps the server from its work; it goes on by itself when that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TroubleView {
+    /// Since when.
+    pub since: Timestamp,
+    /// The stable code; a page in `docs/error/` explains it.
+    pub code: String,
+    /// What was said.
+    pub what: String,
+    /// What to do next.
+    pub hint: String,
 }
 
 /// The instance.
@@ -30,6 +47,9 @@ pub struct InstanceView {
     pub repos: Vec<RepoView>,
     /// Accounts that take no work for now.
     pub suspensions: Vec<SuspensionView>,
+    /// What the sandboxes of each project may reach.
+    #[serde(default)]
+    pub egress: Vec<GrantView>,
     /// How many records the instance's stream holds.
     pub events: u64,
     /// The end of its chain.
@@ -43,6 +63,34 @@ pub struct SuspensionView {
     pub account: String,
     /// Until when.
     pub until: Timestamp,
+}
+
+/// Something that the sandboxes of a project may reach (EXEC-3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantView {
+    /// The project.
+    pub project: ProjectId,
+    /// The grant, as it is written.
+    pub grant: String,
+    /// What it risks (S-34).
+    pub risk: String,
+}
+
+/// What the sandboxes of all projects may reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantList {
+    /// By project, in the order they were granted.
+    pub grants: Vec<GrantView>,
+}
+
+/// Grants a project something at the network, or takes that back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantEgress {
+    /// The project.
+    pub project: String,
+    /// The grant: `files.example`, `*.files.example`, `files.example:8443`, `http://files.example`.
+    pub grant: String,
 }
 
 /// Adds a project.
@@ -76,6 +124,9 @@ pub struct RegisterRepo {
     /// The branch to base work on; the forge's default branch when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_branch: Option<String>,
+    /// Whether the test command may reach what the project may (EXEC-3a); it may not when absent.
+    #[serde(default)]
+    pub test_egress: TestEgress,
 }
 
 /// A registered repository.
@@ -95,6 +146,9 @@ pub struct RepoView {
     pub slots: u32,
     /// Where git goes.
     pub clone_url: String,
+    /// Whether the test command may reach what the project may.
+    #[serde(default)]
+    pub test_egress: TestEgress,
 }
 
 /// The registered repositories.
@@ -110,4 +164,13 @@ pub struct RepoList {
 pub struct KillSwitch {
     /// On or off.
     pub on: bool,
+}
+
+/// A link that signs one browser in, once (S-55).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkView {
+    /// Where to go.
+    pub url: String,
+    /// Until when.
+    pub expires_at: Timestamp,
 }

@@ -5,6 +5,7 @@
 use conductor_domain::digest::Digest;
 use conductor_domain::gate::GateKind;
 use conductor_domain::id::{EffectId, RepoId, RunId};
+use conductor_domain::role::Role;
 use conductor_domain::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,20 @@ pub struct RunView {
     pub created_at: Timestamp,
     /// When it changed last.
     pub updated_at: Timestamp,
+    /// What is wrong with what is kept of it; absent for a run that can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<DamageView>,
+}
+
+/// Why a run cannot be read; it is shown all the same, and the others are not hidden by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DamageView {
+    /// The stable code; a page in `docs/error/` explains it.
+    pub code: String,
+    /// What was found.
+    pub what: String,
+    /// What to do next.
+    pub hint: String,
 }
 
 /// Runs, newest first.
@@ -64,6 +79,12 @@ pub struct RunDetail {
     pub run: RunView,
     /// The branch it works on.
     pub branch: String,
+    /// The ports on loopback that are its own while it works (ENV-1).
+    #[serde(default)]
+    pub ports: Vec<String>,
+    /// The skills of its roles, locked when it started (SKILL-5).
+    #[serde(default)]
+    pub skills: Vec<SkillView>,
     /// What it waits for, in words.
     pub waits_for: String,
     /// What a person can do about it, as commands.
@@ -78,6 +99,9 @@ pub struct RunDetail {
     pub plan: Option<TextView>,
     /// Every run of the test command, oldest first; empty means that tests were not run.
     pub tests: Vec<TestView>,
+    /// What its sandboxes asked of the network and did not get, oldest first (BEY-6).
+    #[serde(default)]
+    pub denials: Vec<DenialView>,
     /// The pull request.
     pub pull_request: Option<PullRequestView>,
     /// Where the time went.
@@ -92,6 +116,51 @@ pub struct RunDetail {
     pub cleaned_up: bool,
     /// Where unfinished work was saved to.
     pub saved: Option<String>,
+}
+
+/// A skill as a run locked it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillView {
+    /// Its name.
+    pub name: String,
+    /// The roles that have it.
+    pub roles: Vec<Role>,
+    /// Where it came from.
+    pub source: String,
+    /// The commit, where it came from git.
+    pub commit: Option<String>,
+    /// The hash of all its files.
+    pub content: Digest,
+}
+
+/// A request of a sandbox that was not let out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DenialView {
+    /// When.
+    pub at: Timestamp,
+    /// The effect that owns the sandbox.
+    pub effect: EffectId,
+    /// Where to: host and port as they were asked for.
+    pub target: String,
+    /// Why it was denied.
+    pub reason: String,
+    /// The command that asked.
+    pub command: Option<String>,
+    /// What would let it pass, where a grant could.
+    pub request: Option<GrantRequest>,
+}
+
+/// A request that an operator can grant (BEY-6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantRequest {
+    /// The grant, as it is written.
+    pub grant: String,
+    /// What it risks (S-34).
+    pub risk: String,
+    /// The exact command that grants it.
+    pub command: String,
+    /// Whether it was granted since.
+    pub granted: bool,
 }
 
 /// Something that a person can do, with the exact command.
@@ -204,6 +273,9 @@ pub struct AcceptedView {
 pub struct Approvals {
     /// The runs.
     pub waiting: Vec<RunDetail>,
+    /// Runs that wait for a person and cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<RunView>,
 }
 
 /// One record of a run's stream.

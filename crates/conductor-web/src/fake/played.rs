@@ -41,6 +41,11 @@ impl Played {
 
     /// Plays it to where its working directory is asked for.
     pub(crate) fn until_workspace(mut self) -> Self {
+        self.read_issue();
+        self
+    }
+
+    fn read_issue(&mut self) {
         let issue = IssueSnapshot {
             number: IssueNumber(1),
             title: "T".into(),
@@ -49,7 +54,6 @@ impl Played {
             author: "ann".into(),
         };
         self.report(EffectKind::ReadIssue, Report::IssueRead { issue });
-        self
     }
 
     /// Plays it to the gate where a person judges the plan.
@@ -71,6 +75,7 @@ impl Played {
                 artifact,
             },
         });
+        played.read_issue();
         played
     }
 
@@ -130,6 +135,7 @@ impl Played {
             tools,
             usage: Usage::default(),
             papers: None,
+            purpose: None,
             saved: None,
         };
         self.report(EffectKind::Invoke, Report::Invoked { report });

@@ -8,22 +8,27 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
+use conductor_domain::egress::Grant;
+use conductor_domain::egress::grant::BadGrant;
 use conductor_domain::id::ProjectId;
 use conductor_domain::instance::{InstanceInput, Registration};
 use conductor_domain::spec::RepoRef;
 use conductor_port::forge::RepoDescription;
 
 use crate::api::{
-    AcceptedView, AddProject, Health, InstanceView, KillSwitch, ProjectList, RegisterRepo, RepoList, RepoView,
+    AcceptedView, AddProject, GrantEgress, GrantList, Health, InstanceView, KillSwitch, ProjectList,
+    RegisterRepo, RepoList, RepoView,
 };
 use crate::door::Door;
 use crate::error::{Error, StartRefusal};
 use crate::extract::Posted;
 
-/// Tells that the server answers.
+/// Tells that the server answers, and whether something keeps it from its work.
 pub(crate) async fn health(State(door): State<Arc<Door>>) -> Json<Health> {
+    let trouble = door.backstage.trouble();
     Json(Health {
-        status: "ok".to_owned(),
+        status: if trouble.is_none() { "ok" } else { "troubled" }.to_owned(),
+        trouble,
         version: door.settings.version.clone(),
         pid: door.settings.pid,
         started_at: door.settings.started_at,
@@ -47,6 +52,11 @@ pub(crate) async fn add_project(
     State(door): State<Arc<Door>>,
     Posted(wish): Posted<AddProject>,
 ) -> Result<(StatusCode, Json<AcceptedView>), Error> {
+    Ok((StatusCode::CREATED, Json(add(&door, wish).await?)))
+}
+
+/// Adds a project, whichever door it came through.
+pub(crate) async fn add(door: &Door, wish: AddProject) -> Result<AcceptedView, Error> {
     let project = ProjectId::parse(wish.name).map_err(|error| Error::Invalid {
         what: error.to_string(),
     })?;
@@ -54,7 +64,7 @@ pub(crate) async fn add_project(
         by: door.settings.operator.clone(),
         project,
     };
-    Ok((StatusCode::CREATED, Json(submit(&door, input).await?)))
+    submit(door, input).await
 }
 
 /// Lists the repositories.
@@ -69,6 +79,11 @@ pub(crate) async fn register_repo(
     State(door): State<Arc<Door>>,
     Posted(wish): Posted<RegisterRepo>,
 ) -> Result<(StatusCode, Json<RepoView>), Error> {
+    Ok((StatusCode::CREATED, Json(register(&door, wish).await?)))
+}
+
+/// Registers a repository, whichever door it came through.
+pub(crate) async fn register(door: &Door, wish: RegisterRepo) -> Result<RepoView, Error> {
     let project = ProjectId::parse(wish.project).map_err(|error| Error::Invalid {
         what: error.to_string(),
     })?;
@@ -83,6 +98,7 @@ pub(crate) async fn register_repo(
         repo: repo_ref(found, wish.base_branch)?,
         test_command: wish.test_command,
         slots: wish.slots.unwrap_or(1),
+        test_egress: wish.test_egress,
     };
     let view = RepoView {
         id: registration.repo.id,
@@ -92,16 +108,64 @@ pub(crate) async fn register_repo(
         test_command: registration.test_command.clone(),
         slots: registration.slots,
         clone_url: registration.repo.clone_url.clone(),
+        test_egress: registration.test_egress,
     };
     submit(
-        &door,
+        door,
         InstanceInput::RegisterRepo {
             by: door.settings.operator.clone(),
             registration,
         },
     )
     .await?;
-    Ok((StatusCode::CREATED, Json(view)))
+    Ok(view)
+}
+
+/// Lists what the sandboxes of each project may reach.
+pub(crate) async fn grants(State(door): State<Arc<Door>>) -> Result<Json<GrantList>, Error> {
+    Ok(Json(GrantList {
+        grants: door.reader.instance().await?.egress,
+    }))
+}
+
+/// Grants a project something at the network (BEY-6).
+pub(crate) async fn allow_egress(
+    State(door): State<Arc<Door>>,
+    Posted(wish): Posted<GrantEgress>,
+) -> Result<(StatusCode, Json<AcceptedView>), Error> {
+    Ok((StatusCode::CREATED, Json(allow(&door, &wish).await?)))
+}
+
+/// Grants a project something at the network, whichever door it came through.
+pub(crate) async fn allow(door: &Door, wish: &GrantEgress) -> Result<AcceptedView, Error> {
+    let (project, grant) = read_grant(wish)?;
+    let by = door.settings.operator.clone();
+    submit(door, InstanceInput::GrantEgress { by, project, grant }).await
+}
+
+/// Takes such a grant back.
+pub(crate) async fn revoke_egress(
+    State(door): State<Arc<Door>>,
+    Posted(wish): Posted<GrantEgress>,
+) -> Result<Json<AcceptedView>, Error> {
+    let (project, grant) = read_grant(&wish)?;
+    let by = door.settings.operator.clone();
+    Ok(Json(
+        submit(&door, InstanceInput::RevokeEgress { by, project, grant }).await?,
+    ))
+}
+
+fn read_grant(wish: &GrantEgress) -> Result<(ProjectId, Grant), Error> {
+    let invalid = |what: String| Error::Invalid { what };
+    let project = ProjectId::parse(wish.project.clone()).map_err(|error| invalid(error.to_string()))?;
+    let grant = Grant::parse(&wish.grant).map_err(|error| {
+        let why = match &error {
+            BadGrant::Host { source, .. } => format!(" ({source})"),
+            BadGrant::Port(_) => String::new(),
+        };
+        invalid(format!("{error}{why}; {}", BadGrant::HINT))
+    })?;
+    Ok((project, grant))
 }
 
 /// Turns the kill switch (SEC-6).
@@ -109,11 +173,16 @@ pub(crate) async fn kill_switch(
     State(door): State<Arc<Door>>,
     Posted(wish): Posted<KillSwitch>,
 ) -> Result<Json<AcceptedView>, Error> {
+    Ok(Json(turn(&door, wish).await?))
+}
+
+/// Turns the kill switch, whichever door it came through.
+pub(crate) async fn turn(door: &Door, wish: KillSwitch) -> Result<AcceptedView, Error> {
     let input = InstanceInput::TurnKillSwitch {
         by: door.settings.operator.clone(),
         on: wish.on,
     };
-    Ok(Json(submit(&door, input).await?))
+    submit(door, input).await
 }
 
 async fn submit(door: &Door, input: InstanceInput) -> Result<AcceptedView, Error> {

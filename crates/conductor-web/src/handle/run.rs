@@ -78,10 +78,10 @@ pub(crate) async fn list(
         phase: query.phase,
         needs_human: query.needs_human,
         open: query.open,
-        pull_request: None,
         issue: query.issue,
         after: query.after,
         limit: query.limit,
+        ..RunFilter::default()
     };
     Ok(Json(door.reader.runs(filter).await?))
 }
@@ -142,8 +142,18 @@ pub(crate) async fn act(
     NamedRun(id): NamedRun,
     Posted(request): Posted<ActionRequest>,
 ) -> Result<Json<AcceptedView>, Error> {
-    let (_, run) = door.reader.state(&id).await?;
-    let action = action(&door, &run, request).await?;
+    Ok(Json(submit(&door, &id, request, "api").await?))
+}
+
+/// Submits what an operator asks of a run, whichever door it came through.
+pub(crate) async fn submit(
+    door: &Door,
+    id: &RunId,
+    request: ActionRequest,
+    cause: &str,
+) -> Result<AcceptedView, Error> {
+    let (_, run) = door.reader.state(id).await?;
+    let action = action(door, &run, request).await?;
     let input = Input::Operate {
         by: door.settings.operator.clone(),
         action,
@@ -151,16 +161,16 @@ pub(crate) async fn act(
     let accepted = door
         .inbox
         .submit(Submission {
-            run: id,
+            run: id.clone(),
             input,
             dedupe: None,
-            cause: "api".to_owned(),
+            cause: cause.to_owned(),
         })
         .await?;
-    Ok(Json(AcceptedView {
+    Ok(AcceptedView {
         seq: accepted.seq,
         duplicate: accepted.duplicate,
-    }))
+    })
 }
 
 async fn action(door: &Door, run: &Run, request: ActionRequest) -> Result<Action, Error> {

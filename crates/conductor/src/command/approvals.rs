@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use crate::clock::machine_now;
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
-use crate::show::{state, time};
+use crate::show::{state, time, words};
 
 /// Runs the command.
 pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
@@ -17,7 +17,7 @@ pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
         let mut text = String::new();
         for waiting in &approvals.waiting {
             let run = &waiting.run;
-            let title = conductor_web::visible::line(&run.title);
+            let title = words::title(&run.title);
             let _string = writeln!(
                 text,
                 "{}  {}  {}#{} {title}",
@@ -36,6 +36,16 @@ pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
                 let _string = writeln!(text, "    {}", step.command);
             }
             text.push('\n');
+        }
+        for run in &approvals.damaged {
+            let _string = writeln!(
+                text,
+                "{}  {}  {}#{}\n",
+                run.id,
+                state::state(run),
+                run.repo,
+                run.issue
+            );
         }
         if text.is_empty() {
             "nothing waits for you\n".to_owned()

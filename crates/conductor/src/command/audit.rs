@@ -4,6 +4,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
+use crate::show::words::count;
 
 /// Proves that nothing was tampered with
 #[derive(Debug, clap::Subcommand)]
@@ -19,24 +20,33 @@ pub(crate) async fn audit(session: &Session, command: AuditCommand) -> Result<Ex
             let audit = session.source().await?.verify().await?;
             session.out.data(&audit, |audit| {
                 let mut text = format!(
-                    "{} {} records in {} streams, {} findings\n",
+                    "{} {} in {}, {}\n",
                     if audit.holds { "✔" } else { "✘" },
-                    audit.records,
-                    audit.streams,
-                    audit.findings.len()
+                    count(audit.records, "record"),
+                    count(audit.streams, "stream"),
+                    count(audit.findings.len(), "finding")
                 );
                 for finding in &audit.findings {
                     text.push_str(&format!("  {}\n", conductor_web::visible::line(&finding.what)));
                 }
                 if audit.unanchored > 0 {
-                    let count = audit.unanchored;
                     text.push_str(&format!(
-                        "  {count} records are not anchored yet: their loss could not be told\n"
+                        "  the newest {} not anchored yet (a running server does it every minute); a cut there would not show\n",
+                        match audit.unanchored {
+                            1 => "record is".to_owned(),
+                            many => format!("{many} records are"),
+                        }
                     ));
                 }
                 text
             })?;
-            Ok(if audit.holds { Exit::Ok } else { Exit::Failed })
+            if audit.holds {
+                return Ok(Exit::Ok);
+            }
+            session.out.talk(
+                "hint: something outside Conductor wrote to the database; keep it as evidence, and bring back a copy",
+            );
+            Ok(Exit::Failed)
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use crate::demo;
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
+use crate::settings::DatabaseUrl;
 
 /// Plays a whole run on this machine: no account, no key, no network
 #[derive(Debug, clap::Args)]
@@ -18,6 +19,12 @@ pub(crate) struct DemoArgs {
     /// Leaves everything running at the end, until Ctrl-C
     #[arg(long)]
     pub(crate) keep: bool,
+    /// Where commands run: `local` in a sandbox, `unsafe-plain` without one [default: local]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) executor: Option<String>,
+    /// Keeps the records in this PostgreSQL database, in a schema of their own that goes with the demo
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<DatabaseUrl>,
     /// Which built-in story to play: rust, python or node [default: rust]
     #[arg(long, value_name = "NAME", conflicts_with = "scenario")]
     pub(crate) story: Option<String>,

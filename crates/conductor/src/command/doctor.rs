@@ -2,19 +2,27 @@
 //!
 //! Changes nothing but a file of its own that it writes and removes at once. It does not know runs.
 
+mod database_server;
+
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use conductor_executor::choice;
+use conductor_domain::spec::ExecutorName;
+use conductor_executor::{Toolchain, choice, docker, local};
 use conductor_git::{Git, Protocol};
+use conductor_web::visible;
 use serde::Serialize;
 
 use crate::environment;
+use crate::executors::{self, Containers};
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
-use crate::settings::Told;
+use crate::settings::{DatabaseUrl, Told};
 use crate::show::table::Table;
+use crate::show::words::count;
 use crate::wire;
+
+const EXECUTOR: &str = "executor";
 
 /// Below this a run may not find room; below a tenth of it nothing works.
 const ROOM: u64 = 2 * 1024 * 1024 * 1024;
@@ -25,6 +33,9 @@ pub(crate) struct DoctorArgs {
     /// Address of the forge's API to look for [default: the one in conductor.toml]
     #[arg(long, value_name = "URL")]
     forge_url: Option<String>,
+    /// Address of a PostgreSQL database to look at [default: the one in conductor.toml]
+    #[arg(long, value_name = "URL")]
+    database_url: Option<DatabaseUrl>,
 }
 
 /// How something is.
@@ -84,14 +95,14 @@ impl Check {
 
 /// Runs the command; anything that fails is a failure.
 pub(crate) async fn doctor(session: &Session, args: DoctorArgs) -> Result<Exit, Failure> {
-    let mut checks = vec![
-        git().await,
-        data_dir(session),
-        room(session),
-        database(session).await,
-    ];
+    let mut checks = vec![git().await, data_dir(session), room(session)];
+    let url = args.database_url.or_else(|| told(session).database_url);
+    if let Some(url) = &url {
+        checks.extend(database_server::look(url).await);
+    }
+    checks.push(database(session, url.as_ref()).await);
     checks.push(settings(session));
-    checks.push(executor(session));
+    checks.push(executor(session).await);
     checks.push(server(session).await);
     checks.push(forge(session, args.forge_url).await);
     checks.push(programs());
@@ -174,7 +185,12 @@ fn room(session: &Session) -> Check {
     // The types differ between systems; both are counts of blocks and bytes.
     #[allow(clippy::useless_conversion, reason = "u32 on some systems")]
     let free = u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size()));
-    let said = format!("{} MiB free", free / 1024 / 1024);
+    let mib = free / 1024 / 1024;
+    let said = if mib < 10 * 1024 {
+        format!("{mib} MiB free")
+    } else {
+        format!("{} GiB free", mib / 1024)
+    };
     match free {
         free if free < ROOM / 10 => Check::fail(NAME, said, "make room; nothing can be kept without it"),
         free if free < ROOM => Check::warn(NAME, said, "large repositories may not find room"),
@@ -182,9 +198,9 @@ fn room(session: &Session) -> Check {
     }
 }
 
-async fn database(session: &Session) -> Check {
+async fn database(session: &Session, url: Option<&DatabaseUrl>) -> Check {
     const NAME: &str = "database";
-    match wire::open_for_reading(&session.data_dir).await {
+    match wire::read_there(&session.data_dir, url).await {
         Ok(records) => {
             let instance = records.reader().instance().await;
             records.close().await;
@@ -192,9 +208,9 @@ async fn database(session: &Session) -> Check {
                 Ok(instance) => Check::ok(
                     NAME,
                     format!(
-                        "opens, {} projects, {} repositories",
-                        instance.projects.len(),
-                        instance.repos.len()
+                        "opens, {}, {}",
+                        count(instance.projects.len(), "project"),
+                        count(instance.repos.len(), "repository")
                     ),
                 ),
                 Err(error) => Check::fail(NAME, error.to_string(), error.hint()),
@@ -215,18 +231,73 @@ async fn database(session: &Session) -> Check {
     }
 }
 
-/// Says before a start what a start would say (EXEC-1).
-fn executor(session: &Session) -> Check {
-    const NAME: &str = "executor";
-    let told = Told::default()
+/// What the settings say; what is wrong with them is a check of its own.
+fn told(session: &Session) -> Told {
+    Told::default()
         .or_file(&session.data_dir.settings_file())
-        .unwrap_or_default();
+        .unwrap_or_default()
+}
+
+/// Says before a start what a start would say (EXEC-1, S-45).
+async fn executor(session: &Session) -> Check {
+    let told = told(session);
     match choice::choose(told.executor.as_deref(), None) {
-        Ok(executor) => Check::ok(NAME, executor.as_str()),
+        Ok(ExecutorName::Local) => local_executor(&told),
+        Ok(ExecutorName::Docker) => containers(&told.sandbox.containers()).await,
+        Ok(executor @ ExecutorName::UnsafePlain) => Check::ok(EXECUTOR, executor.as_str()),
         Err(refused) => Check::warn(
-            NAME,
+            EXECUTOR,
             format!("`conductor serve` would refuse to start (CDR0405): {refused}"),
             "name one with --executor or in conductor.toml; `conductor demo` needs none",
+        ),
+    }
+}
+
+/// Looks whether this machine can protect against what runs in the local sandbox (S-42).
+fn local_executor(told: &Told) -> Check {
+    let scratch = match tempfile::tempdir() {
+        Ok(scratch) => scratch,
+        Err(error) => return Check::fail(EXECUTOR, error.to_string(), "look at the temporary directory"),
+    };
+    let made = executors::local(local::Settings {
+        root: scratch.path().to_owned(),
+        guest: environment::guest(),
+        toolchain: Toolchain::system(),
+        limits: told.sandbox.limits(),
+        may_miss: told.sandbox.may_miss(),
+    });
+    match made {
+        Ok(_) => Check::ok(
+            EXECUTOR,
+            "local: bubblewrap is there, and every limit can be enforced or may be missing",
+        ),
+        Err(failure) => Check::because(EXECUTOR, failure),
+    }
+}
+
+/// Looks whether the engine answers and is recent enough to hold hostile code (S-45).
+async fn containers(containers: &Containers) -> Check {
+    match docker::examine(&containers.engine, environment::engine()).await {
+        Ok(engine) => {
+            let runc = engine
+                .runc
+                .map(|runc| format!(", runc {runc}"))
+                .unwrap_or_default();
+            Check::ok(EXECUTOR, format!("docker: engine {}{runc}", engine.version))
+        }
+        Err(old @ docker::Unusable::TooOld { .. })
+            if containers.may_be_old == docker::MayBeOld::OperatorSaysSo =>
+        {
+            Check::warn(
+                EXECUTOR,
+                format!("docker: {old}"),
+                "accepted by `old-engine` in [sandbox]; update it",
+            )
+        }
+        Err(unusable) => Check::fail(
+            EXECUTOR,
+            format!("`conductor serve` would refuse to start (CDR0420): {unusable}"),
+            "start the engine, update it, or accept an old one with `old-engine = true` in [sandbox]",
         ),
     }
 }
@@ -244,7 +315,21 @@ fn settings(session: &Session) -> Check {
 async fn server(session: &Session) -> Check {
     const NAME: &str = "server";
     match session.client().await {
-        Ok(client) => Check::ok(NAME, format!("answers at {}", client.url())),
+        Ok(client) => match client.get::<conductor_web::api::Health>("/health").await {
+            Ok(health) => match health.trouble {
+                None => Check::ok(NAME, format!("answers at {}", client.url())),
+                Some(trouble) => Check::fail(
+                    NAME,
+                    format!(
+                        "cannot go on ({}): {}",
+                        trouble.code,
+                        visible::line(&trouble.what)
+                    ),
+                    trouble.hint,
+                ),
+            },
+            Err(failure) => Check::because(NAME, failure),
+        },
         Err(failure) if failure.exit == Exit::NoServer => {
             Check::warn(NAME, failure.what, "start `conductor serve` when you need it")
         }
@@ -254,10 +339,7 @@ async fn server(session: &Session) -> Check {
 
 async fn forge(session: &Session, given: Option<String>) -> Check {
     const NAME: &str = "forge";
-    let told = Told::default()
-        .or_file(&session.data_dir.settings_file())
-        .unwrap_or_default();
-    let Some(url) = given.or(told.forge_url) else {
+    let Some(url) = given.or(told(session).forge_url) else {
         return Check::warn(
             NAME,
             "no forge is configured",

@@ -2,6 +2,7 @@
 //!
 //! It does not know what a repository holds.
 
+use conductor_domain::instance::TestEgress;
 use conductor_web::api::{RegisterRepo, RepoList, RepoView};
 
 use crate::exit::{Exit, Failure};
@@ -27,6 +28,9 @@ pub(crate) enum RepoCommand {
         /// The branch to base work on [default: the forge's default branch]
         #[arg(long, value_name = "BRANCH")]
         base: Option<String>,
+        /// Lets the test command reach what the project may, instead of nothing
+        #[arg(long)]
+        test_egress: bool,
     },
     /// Lists the repositories
     List,
@@ -41,6 +45,7 @@ pub(crate) async fn repo(session: &Session, command: RepoCommand) -> Result<Exit
             test,
             slots,
             base,
+            test_egress,
         } => {
             let wish = RegisterRepo {
                 project,
@@ -48,6 +53,11 @@ pub(crate) async fn repo(session: &Session, command: RepoCommand) -> Result<Exit
                 test_command: words(&test)?,
                 slots,
                 base_branch: base,
+                test_egress: if test_egress {
+                    TestEgress::AsProject
+                } else {
+                    TestEgress::None
+                },
             };
             let client = session.client().await?;
             let registered: RepoView = client.post("/repos", &wish).await?;

@@ -6,18 +6,20 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use conductor_domain::spec::ExecutorName;
 use conductor_domain::time::Millis;
 use conductor_executor::{Consent, Reason, Toolchain, choice};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::environment;
+use crate::executors::Named;
 use crate::exit::{Exit, Failure};
 use crate::out::Out;
 use crate::server::{LEASE, Server, Setup};
 use crate::session::Session;
 use crate::settings::Told;
-use crate::wire;
+use crate::storage::Storage;
 
 /// Programs that test commands of the usual projects call, where they are there.
 const USUAL_PROGRAMS: [&str; 6] = ["cargo", "rustc", "python3", "node", "go", "make"];
@@ -33,6 +35,9 @@ pub(crate) struct ServeArgs {
     /// How long an effect of a killed server waits before it is taken up again; tests have less time.
     #[arg(long, hide = true)]
     lease_ms: Option<u64>,
+    /// By how much this machine's clock is wrong; for tests only.
+    #[arg(long, hide = true)]
+    clock_ahead_ms: Option<u64>,
 }
 
 /// Runs the server.
@@ -44,13 +49,22 @@ pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Fa
         .i_know_this_is_unsafe_demo
         .then(|| Consent::to_run_commands_without_a_sandbox(Reason::Test));
     let executor = choice::choose(told.executor.as_deref(), consent.as_ref()).map_err(|refused| {
-        let hint = "name it with --executor; the sandboxed executors come with a later version";
+        let hint = "name it with --executor, as in `--executor local`";
         Failure::coded("CDR0405", refused.to_string(), hint).exiting(Exit::Refused)
     })?;
-    let Some(consent) = consent else {
-        return Err(Failure::new(
-            "an executor without a sandbox was chosen without consent",
-        ));
+    let executor = match (executor, consent) {
+        (ExecutorName::UnsafePlain, Some(consent)) => Named::UnsafePlain(consent),
+        (ExecutorName::UnsafePlain, None) => {
+            return Err(Failure::new(
+                "an executor without a sandbox was chosen without consent",
+            ));
+        }
+        (ExecutorName::Docker, _) => Named::Docker(told.sandbox.containers()),
+        (ExecutorName::Local, _) => Named::Local {
+            limits: told.sandbox.limits(),
+            may_miss: told.sandbox.may_miss(),
+            guest: environment::guest(),
+        },
     };
     let setup = Setup {
         listen: told.listen()?,
@@ -58,13 +72,21 @@ pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Fa
         webhook_secret: told.webhook_secret()?,
         public_url: told.public_url.clone(),
         executor,
-        consent,
         toolchain: toolchain().await,
         scenario: told.scenario()?,
         limits: told.limits.complete(),
         lease: args.lease_ms.map_or(LEASE, Millis),
+        ports: told.ports()?,
+        skills: told.skills.by_role(&session.data_dir),
+        egress: told.egress.allow.clone(),
+        outside: session.outside.clone(),
         data_dir: session.data_dir.clone(),
         database_url: told.database_url.clone(),
+        storage: told
+            .storage
+            .clone()
+            .map_or_else(|| Storage::new(session.data_dir.path().to_owned()), Storage::new),
+        clock_ahead: Millis(args.clock_ahead_ms.unwrap_or_default()),
     };
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let mut terminate = listen_for(SignalKind::terminate())?;
@@ -74,7 +96,7 @@ pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Fa
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
         // At once: whatever this process still did could meet another that has the database.
-        () = server.lost() => return Err(wire::lost_claim()),
+        why = server.lost() => return Err(why),
     }
     session
         .out

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use conductor_domain::id::RunId;
-use conductor_web::api::{AcceptedView, ActionRequest, RunDetail};
+use conductor_web::api::{AcceptedView, ActionRequest, GateView, RunDetail};
 use futures_util::StreamExt as _;
 
 use crate::client::Message;
@@ -67,9 +67,11 @@ async fn follow(stage: &Stage, person: &Person, run: &RunId, progress: &mut Prog
                 if now.run.ended && now.cleaned_up {
                     return Ok(());
                 }
-                // The same question is put once, however often the run says that it waits.
+                // The same question is put once, however often the run says that it waits; after other work, anew.
                 let question = format!("{} {} {}", now.run.phase, now.run.needs_human, now.waits_for);
-                if question != acted_on && is_for_a_person(&now) {
+                if !is_for_a_person(&now) {
+                    acted_on.clear();
+                } else if question != acted_on {
                     acted_on = question;
                     progress.pause();
                     respond(stage, person, &now.run.id).await?;
@@ -88,13 +90,14 @@ async fn respond(stage: &Stage, person: &Person, run: &RunId) -> Result<(), Fail
             .post(&format!("/runs/{run}/actions"), &action)
             .await?;
     } else if let (Some(pull_request), "awaiting_merge") = (&detail.pull_request, detail.run.phase.as_str()) {
-        person
-            .agree(&format!(
-                "merge pull request #{} as {}?",
-                pull_request.number,
-                stage.person()
-            ))
-            .await?;
+        let question = format!(
+            "merge pull request #{} as {}?",
+            pull_request.number,
+            stage.person()
+        );
+        if !person.agrees(&question).await {
+            return Err(nothing_decided());
+        }
         stage.merge(pull_request.number).await?;
     } else if !detail.holds.is_empty() {
         let what = format!("run {run} is {}", detail.waits_for);
@@ -113,13 +116,7 @@ impl Person {
     async fn answer(&self, detail: &RunDetail) -> Result<Option<ActionRequest>, Failure> {
         if let Some(gate) = &detail.gate {
             self.out.talk(&show::run::gate(gate));
-            self.agree(&format!("approve this {}?", gate.kind)).await?;
-            let comment = None;
-            return Ok(Some(ActionRequest::Approve {
-                gate: Some(gate.kind),
-                subject: gate.subject.clone(),
-                comment,
-            }));
+            return self.decide(gate).await.map(Some);
         }
         let Some(hold) = detail.holds.iter().find(|hold| hold.question.is_some()) else {
             return Ok(None);
@@ -136,22 +133,95 @@ impl Person {
         }))
     }
 
-    async fn agree(&self, question: &str) -> Result<(), Failure> {
+    /// Approves, or says what else should become of the run.
+    async fn decide(&self, gate: &GateView) -> Result<ActionRequest, Failure> {
+        let (kind, subject) = (Some(gate.kind), gate.subject.clone());
+        if self.agrees(&format!("approve this {}?", gate.kind)).await {
+            return Ok(ActionRequest::Approve {
+                gate: kind,
+                subject,
+                comment: None,
+            });
+        }
+        let said =
+            Out::ask("then [r]evise it (if the scenario has another), re[j]ect it, or [a]bort the demo? ")
+                .await;
+        match Otherwise::parse(&said.unwrap_or_default()) {
+            Otherwise::Revise => {
+                let comment = Out::ask("what must be different? ").await.unwrap_or_default();
+                Ok(ActionRequest::Revise {
+                    gate: kind,
+                    subject,
+                    comment,
+                })
+            }
+            Otherwise::Reject => Ok(ActionRequest::Reject {
+                gate: kind,
+                subject,
+                comment: None,
+            }),
+            Otherwise::Abort => Err(nothing_decided()),
+        }
+    }
+
+    async fn agrees(&self, question: &str) -> bool {
         if !self.is_asked {
             self.out.talk(&format!("{question} yes"));
-            return Ok(());
+            return true;
         }
         let said = Out::ask(&format!("{question} [Y/n] "))
             .await
             .unwrap_or_else(|| "n".to_owned());
-        if matches!(said.to_ascii_lowercase().as_str(), "" | "y" | "yes") {
-            return Ok(());
+        matches!(said.to_ascii_lowercase().as_str(), "" | "y" | "yes")
+    }
+}
+
+/// What should become of a run whose plan or change was not approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Otherwise {
+    Revise,
+    Reject,
+    Abort,
+}
+
+impl Otherwise {
+    /// Understands an answer; what is neither ends the demo and decides nothing.
+    fn parse(said: &str) -> Self {
+        match said.to_ascii_lowercase().as_str() {
+            "r" | "revise" => Self::Revise,
+            "j" | "reject" => Self::Reject,
+            _ => Self::Abort,
         }
-        Err(Failure::coded(
-            "CDR0415",
-            "nothing was decided",
-            "start the demo again and answer `y`",
-        )
-        .exiting(Exit::Refused))
+    }
+}
+
+fn nothing_decided() -> Failure {
+    Failure::coded(
+        "CDR0415",
+        "nothing was decided; the demo ends and everything is taken down",
+        "start the demo again and answer `y`",
+    )
+    .exiting(Exit::Refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_answer_decides_anything() {
+        let understood = ["r", "Revise", "j", "reject", "a", "", "what?"].map(Otherwise::parse);
+        assert_eq!(
+            understood,
+            [
+                Otherwise::Revise,
+                Otherwise::Revise,
+                Otherwise::Reject,
+                Otherwise::Reject,
+                Otherwise::Abort,
+                Otherwise::Abort,
+                Otherwise::Abort,
+            ]
+        );
     }
 }

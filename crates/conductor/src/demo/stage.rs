@@ -4,13 +4,15 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use conductor_agent::stories;
-use conductor_domain::spec::{ExecutorName, Limits};
+use conductor_domain::instance::TestEgress;
+use conductor_domain::spec::Limits;
 use conductor_domain::time::Millis;
-use conductor_executor::{Consent, Reason};
 use conductor_forge::state::Role;
 use conductor_forge::{Forge, Human, MergeMethod, Options, Webhook};
+use conductor_gateway::egress::Internet;
 use conductor_web::api::{AcceptedView, AddProject, RegisterRepo, RepoView, StartRun, Started};
 use secrecy::SecretString;
 use tempfile::TempDir;
@@ -21,8 +23,12 @@ use crate::clock::mint_secret;
 use crate::command::serve;
 use crate::data_dir::DataDir;
 use crate::demo::story::{Content, Story};
+use crate::executors::Named;
 use crate::exit::Failure;
 use crate::server::{self, Server, Setup};
+use crate::settings::DatabaseUrl;
+use crate::storage::Storage;
+use crate::wire::RoleSkills;
 
 /// The owner of the repository, the project, and the person who merges.
 const OWNER: &str = "demo";
@@ -47,7 +53,11 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Builds the stage for a story.
-    pub(crate) async fn build(story: &Story) -> Result<Self, Failure> {
+    pub(crate) async fn build(
+        story: &Story,
+        executor: Named,
+        database_url: Option<DatabaseUrl>,
+    ) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new()
             .prefix("conductor-demo-")
             .tempdir()
@@ -86,7 +96,9 @@ impl Stage {
         let data_dir = DataDir::new(path.join("data"));
         let secret = mint_secret();
         let server = Server::start(Setup {
-            database_url: None,
+            database_url,
+            storage: Storage::new(data_dir.path().to_owned()),
+            clock_ahead: Millis(0),
             data_dir: data_dir.clone(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             forge: conductor_github::Config::new(
@@ -96,11 +108,14 @@ impl Stage {
             ),
             webhook_secret: Some(SecretString::from(secret.clone())),
             public_url: None,
-            executor: ExecutorName::UnsafePlain,
-            consent: Consent::to_run_commands_without_a_sandbox(Reason::Demo),
+            executor,
             toolchain: serve::toolchain().await,
             scenario: Some(story.scenario.clone()),
             lease: server::LEASE,
+            ports: conductor_engine::PortRange::USUAL,
+            egress: vec![],
+            skills: RoleSkills::default(),
+            outside: Arc::new(Internet),
             limits: Limits {
                 poll: Millis::seconds(5),
                 ..Limits::default()
@@ -127,6 +142,7 @@ impl Stage {
             test_command: story.test_command.clone(),
             slots: None,
             base_branch: None,
+            test_egress: TestEgress::None,
         };
         let _: RepoView = client.post("/repos", &wish).await?;
         let (forge, server, directory) = (Some(forge), Some(server), Some(directory));
@@ -177,9 +193,10 @@ impl Stage {
         self.forge.as_ref().map(Forge::base_url).unwrap_or_default()
     }
 
-    /// The command that looks around on the stage.
+    /// The commands that look around on the stage.
     pub(crate) fn look_around(&self) -> String {
-        format!("conductor --data-dir {} run list", self.data_dir.path().display())
+        let data_dir = self.data_dir.path().display();
+        format!("conductor --data-dir {data_dir} open\n  conductor --data-dir {data_dir} run list")
     }
 
     /// How many working directories are left.

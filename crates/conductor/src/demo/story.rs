@@ -9,7 +9,7 @@ use conductor_agent::stories;
 use crate::command::demo::DemoArgs;
 use crate::command::repo::words;
 use crate::exit::{Exit, Failure};
-use crate::settings::check_scenario;
+use crate::settings::read_scenario;
 
 /// What is played.
 #[derive(Debug)]
@@ -51,12 +51,12 @@ impl Story {
             })?;
             return Ok(Self::built_in(story));
         };
-        let played = std::fs::read_to_string(scenario).map_err(|error| {
-            Failure::because(format!("reading the scenario {}", scenario.display()), &error)
-        })?;
-        check_scenario(&played, scenario)?;
+        let played = read_scenario(scenario)?;
         let directory = std::fs::canonicalize(repo).map_err(|error| {
-            Failure::because(format!("finding the repository {}", repo.display()), &error)
+            unplayable(
+                format!("finding the repository {}: {error}", repo.display()),
+                "give --repo a directory that is there",
+            )
         })?;
         let name = directory
             .file_name()
@@ -154,6 +154,8 @@ mod tests {
         let played = stories::find("rust").expect("a built-in story").scenario;
         std::fs::write(&scenario, played).expect("written");
         DemoArgs {
+            executor: None,
+            database_url: None,
             yes: true,
             keep: false,
             story: None,

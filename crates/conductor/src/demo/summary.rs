@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::demo::stage::Stage;
 use crate::exit::Failure;
 use crate::show::time;
+use crate::show::words::count;
 
 /// What the demo proved.
 #[derive(Debug, Serialize)]
@@ -36,6 +37,15 @@ pub(crate) struct Summary {
     duration_ms: u64,
     url: String,
     forge_url: String,
+}
+
+/// What becomes of the stage after the summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// It stays until Ctrl-C.
+    Stays,
+    /// It is taken down.
+    Goes,
 }
 
 /// How long the run was in one phase, all stays together.
@@ -121,7 +131,7 @@ impl Summary {
     }
 
     /// The summary for people.
-    pub(crate) fn people(&self) -> String {
+    pub(crate) fn people(&self, after: After) -> String {
         let mark = |holds: bool| if holds { "✔" } else { "✘" };
         let mut text = String::from("\n");
         let why = self
@@ -146,8 +156,10 @@ impl Summary {
         }
         let _string = writeln!(
             text,
-            "  {} plans, {} attempts, {} events",
-            self.plans, self.attempts, self.events
+            "  {}, {}, {}",
+            count(self.plans, "plan"),
+            count(self.attempts, "attempt"),
+            count(self.events, "event")
         );
         for test in &self.tests {
             let _string = writeln!(text, "  {}", visible::line(test));
@@ -155,28 +167,29 @@ impl Summary {
         if let (Some(number), Some(url), Some(head)) =
             (self.pull_request, &self.pull_request_url, &self.head_sha)
         {
-            let _string = writeln!(text, "  pull request #{number} {url}\n  head {head}");
+            // A page of a forge that is about to end is no place to send anybody.
+            let page = match after {
+                After::Stays => format!(" {url}"),
+                After::Goes => String::new(),
+            };
+            let _string = writeln!(text, "  pull request #{number}{page}\n  head {head}");
         }
-        let left = self.worktrees_left;
+        let left = count(self.worktrees_left, "working directory");
+        let _string = writeln!(text, "{} clean-up: {left} left", mark(self.worktrees_left == 0));
         let _string = writeln!(
             text,
-            "{} clean-up: {left} working directories left",
-            mark(left == 0)
-        );
-        let _string = writeln!(
-            text,
-            "{} audit: {} records",
+            "{} audit: {}",
             mark(self.audit.holds),
-            self.audit.records
+            count(self.audit.records, "record")
         );
         for finding in &self.audit.findings {
             let _string = writeln!(text, "    {}", visible::line(finding));
         }
         let _string = writeln!(
             text,
-            "{} replay: {} decisions the same",
+            "{} replay: {} the same",
             mark(self.replay.same),
-            self.replay.decisions
+            count(self.replay.decisions, "decision")
         );
         let took = time::length(Millis(self.duration_ms));
         let _string = writeln!(

@@ -37,7 +37,7 @@ impl Progress {
     pub(crate) fn new(out: Out) -> Self {
         let bar = out.is_watched().then(|| {
             let bar = ProgressBar::with_draw_target(Some(PHASES.len() as u64), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{spinner} {bar:14} {msg} {elapsed:>6}");
+            let style = ProgressStyle::with_template("{spinner} {bar:14} {elapsed:>4} {wide_msg}");
             bar.set_style(
                 style
                     .unwrap_or_else(|_| ProgressStyle::default_bar())

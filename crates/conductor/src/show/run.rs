@@ -6,9 +6,10 @@
 use std::fmt::Write as _;
 
 use conductor_domain::time::{Millis, Timestamp};
-use conductor_web::api::{GateView, RunDetail, TextView};
+use conductor_web::api::{DenialView, GateView, RunDetail, TextView};
 use conductor_web::visible;
 
+use crate::show::words::count;
 use crate::show::{state, time};
 
 /// Shows everything about a run.
@@ -23,10 +24,30 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
     field("issue", format!("{}#{}  {title}", run.repo, run.issue));
     field("project", format!("{}, priority {}", run.project, run.priority));
     field("branch", detail.branch.clone());
+    if !detail.ports.is_empty() {
+        field("ports", detail.ports.join(", "));
+    }
+    for skill in &detail.skills {
+        let roles: Vec<String> = skill.roles.iter().map(ToString::to_string).collect();
+        let commit = skill.commit.as_deref().and_then(|commit| commit.get(..12));
+        let commit = commit.map(|commit| format!(" at {commit}")).unwrap_or_default();
+        let source = visible::line(&skill.source);
+        let said = format!(
+            "{} {} for {}, from {source}{commit}",
+            skill.name,
+            skill.content.short(),
+            roles.join(", ")
+        );
+        field("skill", said);
+    }
     field("started", time::ago(run.created_at, now));
     field(
         "changed",
-        format!("{} ({} events)", time::ago(run.updated_at, now), run.events),
+        format!(
+            "{} ({})",
+            time::ago(run.updated_at, now),
+            count(run.events, "event")
+        ),
     );
     if let Some(pull_request) = &detail.pull_request {
         let head = pull_request.head.get(..12).unwrap_or_default();
@@ -67,6 +88,9 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
             }
         }
     }
+    for denial in &detail.denials {
+        field("denied", denied(denial));
+    }
     if !detail.phases.is_empty() {
         field("phases", phases(detail, now));
     }
@@ -84,6 +108,23 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
     text
 }
 
+/// What was asked of the network and not let out, with the command that lets it out next time (BEY-6).
+fn denied(denial: &DenialView) -> String {
+    let mut text = visible::line(&denial.target);
+    if let Some(command) = &denial.command {
+        let _string = write!(text, " to `{}`", visible::line(command));
+    }
+    let _string = write!(text, ": {}", denial.reason);
+    match &denial.request {
+        Some(request) if request.granted => text.push_str("; granted since, from the next sandbox on"),
+        Some(request) => {
+            let _string = write!(text, "\n{:14}{}   # {}", "", request.command, request.risk);
+        }
+        None => {}
+    }
+    text
+}
+
 /// Where the time went; an open run is in its last phase until now, and not until something last happened.
 fn phases(detail: &RunDetail, now: Timestamp) -> String {
     let last = detail.phases.len().saturating_sub(1);
@@ -94,7 +135,7 @@ fn phases(detail: &RunDetail, now: Timestamp) -> String {
         } else {
             Millis(span.ms)
         };
-        format!("{} {}", span.name, time::length(length))
+        format!("{} {}", span.name.replace('_', " "), time::length(length))
     });
     spans.collect::<Vec<_>>().join(" → ")
 }
@@ -117,7 +158,11 @@ fn framed(shown: &TextView) -> String {
     text.extend(std::iter::repeat_n('─', 40));
     text.push('\n');
     if visible.hidden > 0 {
-        let _string = writeln!(text, "! {} hidden characters are shown as ⟨U+…⟩", visible.hidden);
+        let _string = writeln!(
+            text,
+            "! {} shown as ⟨U+…⟩",
+            count(visible.hidden, "hidden character")
+        );
     }
     if shown.truncated {
         text.push_str("! this text was cut when it was kept\n");

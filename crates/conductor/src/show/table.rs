@@ -27,6 +27,11 @@ impl<const N: usize> Table<N> {
 
     /// Renders it, or `empty` where there is nothing.
     pub(crate) fn render(&self, empty: &str) -> String {
+        self.render_within(None, empty)
+    }
+
+    /// Renders it into so many columns, if that can be done by cutting the last cells; what was cut ends in `…`.
+    pub(crate) fn render_within(&self, room: Option<usize>, empty: &str) -> String {
         if self.rows.is_empty() {
             return format!("{empty}\n");
         }
@@ -34,12 +39,35 @@ impl<const N: usize> Table<N> {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
             cells.chain([self.header[column].len()]).max().unwrap_or(0)
         });
+        let before: usize = widths
+            .iter()
+            .take(N.saturating_sub(1))
+            .map(|width| width + 2)
+            .sum();
+        let last = room
+            .map(|room| room.saturating_sub(before))
+            .filter(|left| *left >= LEAST);
         let mut text = line(&self.header.map(str::to_owned), widths);
         for row in &self.rows {
-            text.push_str(&line(row, widths));
+            let mut row = row.clone();
+            if let (Some(left), Some(cell)) = (last, row.last_mut()) {
+                *cell = cut(cell, left);
+            }
+            text.push_str(&line(&row, widths));
         }
         text
     }
+}
+
+/// The narrowest that a last column is made; what needs less is left to the terminal.
+const LEAST: usize = 8;
+
+fn cut(cell: &str, width: usize) -> String {
+    if cell.chars().count() <= width {
+        return cell.to_owned();
+    }
+    let kept: String = cell.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
 }
 
 fn line<const N: usize>(cells: &[String; N], widths: [usize; N]) -> String {
@@ -68,5 +96,14 @@ mod tests {
             table.render("none"),
             "ID      TITLE\nr-1     ends here\u{27e8}U+001B\u{27e9}[2J\nr-long  é\n"
         );
+    }
+
+    #[test]
+    fn only_the_last_column_gives_way_and_only_as_far_as_it_can() {
+        let mut table = Table::new(["ID", "TITLE"]);
+        table.row(["r-1".into(), "a title that is long".into()]);
+        assert_eq!(table.render_within(Some(80), ""), table.render(""));
+        assert_eq!(table.render_within(Some(14), ""), "ID   TITLE\nr-1  a title…\n");
+        assert_eq!(table.render_within(Some(6), ""), table.render(""));
     }
 }

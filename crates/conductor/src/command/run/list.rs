@@ -7,8 +7,9 @@ use conductor_domain::phase::PhaseName;
 
 use crate::clock::machine_now;
 use crate::exit::{Exit, Failure};
+use crate::out::Out;
 use crate::session::Session;
-use crate::show::{state, table::Table, time};
+use crate::show::{state, table::Table, time, words};
 use crate::source::Wanted;
 
 /// Lists runs, newest first
@@ -63,11 +64,23 @@ pub(crate) async fn list(session: &Session, args: ListArgs) -> Result<Exit, Fail
                 format!("{}#{}", run.repo, run.issue),
                 pull_request,
                 time::ago(run.updated_at, now),
-                run.title.clone(),
+                words::title(&run.title),
             ]);
         }
-        table.render("no runs; `conductor run start owner/name <issue>` starts one")
+        table.render_within(
+            Out::columns(),
+            "no runs; `conductor run start owner/name <issue>` starts one",
+        )
     })?;
+    if let Some((run, damage)) = runs
+        .runs
+        .iter()
+        .find_map(|run| Some((run, run.damaged.as_ref()?)))
+    {
+        session
+            .out
+            .talk(&format!("run {} is damaged; hint: {}", run.id, damage.hint));
+    }
     if let (Some(next), false) = (&runs.next, session.out.is_json()) {
         session.out.talk(&format!("hint: more with --after {next}"));
     }

@@ -6,18 +6,19 @@ use conductor_domain::id::RunId;
 
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
+use crate::show::words::count;
 
 /// Runs the command; a difference is a failure.
 pub(crate) async fn replay(session: &Session, run: &RunId) -> Result<Exit, Failure> {
     let replay = session.source().await?.replay(run).await?;
     session.out.data(&replay, |replay| {
         let mut text = format!(
-            "{} run {}: {} decisions with {} events recomputed, {} differences\n",
+            "{} run {}: {} with {} recomputed, {}\n",
             if replay.same { "✔" } else { "✘" },
             replay.run,
-            replay.decisions,
-            replay.events,
-            replay.differences.len()
+            count(replay.decisions, "decision"),
+            count(replay.events, "event"),
+            count(replay.differences.len(), "difference")
         );
         for difference in &replay.differences {
             text.push_str(&format!(
@@ -28,5 +29,11 @@ pub(crate) async fn replay(session: &Session, run: &RunId) -> Result<Exit, Failu
         }
         text
     })?;
-    Ok(if replay.same { Exit::Ok } else { Exit::Failed })
+    if replay.same {
+        return Ok(Exit::Ok);
+    }
+    session.out.talk(
+        "hint: `conductor audit verify` tells whether the log was changed; if not, another version of Conductor decided",
+    );
+    Ok(Exit::Failed)
 }

@@ -8,7 +8,7 @@ use conductor_web::api::{StartRun, Started};
 
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
-use crate::settings::check_scenario;
+use crate::settings::read_scenario;
 
 /// Starts a run for an issue
 #[derive(Debug, clap::Args)]
@@ -28,16 +28,7 @@ pub(crate) struct StartArgs {
 
 /// Runs the command.
 pub(crate) async fn start(session: &Session, args: StartArgs) -> Result<Exit, Failure> {
-    let scenario = match &args.scenario {
-        None => None,
-        Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                Failure::because(format!("reading the scenario {}", path.display()), &error)
-            })?;
-            check_scenario(&text, path)?;
-            Some(text)
-        }
-    };
+    let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
     let client = session.client().await?;
     for issue in args.issues {
         let wish = StartRun {

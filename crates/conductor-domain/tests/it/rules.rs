@@ -1,0 +1,189 @@
+//! Rules whose edge a story does not show: exact pauses, exact names, answers and wishes that name something else.
+
+use conductor_domain::Refusal;
+use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::effect::{Effect, EffectKind};
+use conductor_domain::event::Event;
+use conductor_domain::hold::HoldKind;
+use conductor_domain::input::{Action, Input};
+use conductor_domain::invariant::{BrokenLaw, broken_law};
+use conductor_domain::message::{Body, CommentRequest};
+use conductor_domain::role::Role;
+
+use crate::scenarios::way;
+use crate::script::{Came, play};
+use crate::world::{World, effect_id, kept, operator};
+
+fn lived(lines: &[&str]) -> World {
+    let mut world = World::new();
+    for step in lines.iter().flat_map(|line| way(line)) {
+        play(&mut world, step).unwrap_or_else(|| panic!("cannot play `{step}`"));
+    }
+    world
+}
+
+/// How long after a fault in the attempt the next one comes, in milliseconds.
+fn waits(lines: &[&str], fault: &str, attempt: u32) -> u64 {
+    let mut world = lived(lines);
+    let now = world.now;
+    let Some(Came::To(Ok(decision))) = play(&mut world, &format!("{fault} attempt {attempt}")) else {
+        panic!("cannot play `{fault}`");
+    };
+    match decision.events.first() {
+        Some(Event::EffectRetryScheduled { at, .. }) => at.since(now).0,
+        other => panic!("not repeated: {other:?}"),
+    }
+}
+
+/// RUN-12, DESIGN invariant 5: pauses double up to a minute with a small spread, then, for what is owed, from an hour
+/// up to a day; what the world itself announces goes first.
+#[test]
+fn pauses_grow_and_end_growing() {
+    let short = |attempt| waits(&["start"], "fault transient in read_issue", attempt);
+    let spread = short(1) - 1_000;
+    assert!(0 < spread && spread < 250, "{spread}");
+    for (attempt, pause) in [(2, 2_000), (3, 4_000), (6, 32_000), (7, 60_000), (8, 60_000)] {
+        assert_eq!(short(attempt), pause + spread, "attempt {attempt}");
+    }
+    assert_eq!(waits(&["start"], "fault limited in read_issue", 1), 90_000);
+    let long = |attempt| waits(&["to plan gate"], "fault transient in post_comment", attempt);
+    for (attempt, hours) in [(9, 1), (10, 2), (12, 8), (13, 16), (14, 24), (15, 24), (90, 24)] {
+        assert_eq!(long(attempt), hours * 3_600_000, "attempt {attempt}");
+    }
+}
+
+/// BEY-4: an answer to another question releases nothing.
+#[test]
+fn an_answer_to_another_question_is_refused() {
+    let mut world = lived(&["to planning", "planner asks why"]);
+    let action = Action::Answer {
+        question: effect_id("r1.1.0"),
+        answer: kept(ArtifactKind::Feedback, "yes"),
+    };
+    let by = operator("ann");
+    assert_eq!(
+        world.give(Input::Operate { by, action }),
+        Err(Refusal::NoSuchQuestion)
+    );
+    assert!(world.run().holds.get(HoldKind::Question).is_some());
+}
+
+/// TOOL-4a: only an agent that is at work may speak, and only under its own name.
+#[test]
+fn only_a_running_invocation_may_ask_for_a_comment() {
+    let wish = |world: &mut World, kind| {
+        let invocation = world.waiting(kind).expect("it is under way").id;
+        let comment = CommentRequest {
+            role: Role::Planner,
+            text: kept(ArtifactKind::Feedback, "hi"),
+        };
+        world
+            .give(Input::RequestComment { invocation, comment })
+            .map(|_| ())
+    };
+    let mut world = lived(&["to planning"]);
+    assert_eq!(
+        wish(&mut world, EffectKind::PostComment),
+        Err(Refusal::InvocationIsOver)
+    );
+    assert_eq!(wish(&mut world, EffectKind::Invoke), Ok(()));
+    let mut stopping = lived(&["to planning", "kill switch on"]);
+    assert_eq!(
+        wish(&mut stopping, EffectKind::Invoke),
+        Err(Refusal::InvocationIsOver)
+    );
+}
+
+/// LAW-5: half a ground is none.
+#[test]
+fn a_run_without_issue_or_without_workspace_has_no_ground() {
+    let world = lived(&["to planning"]);
+    assert_eq!(broken_law(world.run()), None);
+    let mut without_issue = world.run().clone();
+    without_issue.issue = None;
+    assert_eq!(broken_law(&without_issue), Some(BrokenLaw::HasGround));
+    let mut without_workspace = world.run().clone();
+    without_workspace.workspace = None;
+    assert_eq!(broken_law(&without_workspace), Some(BrokenLaw::HasGround));
+}
+
+fn asked(world: &World, kind: EffectKind) -> Effect {
+    let asked = world.asked.iter().rev().find(|asked| asked.effect.kind() == kind);
+    asked.expect("it was asked for").effect.clone()
+}
+
+/// SEC-2, S-48, RUN-7: names and summaries of agents and people neither call, close, hide nor break out.
+#[test]
+fn hostile_names_are_harmless_in_commits_titles_and_texts() {
+    let mut world = lived(&["to planning"]);
+    let plan = "planner plans Fix`@eve`#7\u{202e}GH-8 src/`@eve`\u{200b}.rs";
+    play(&mut world, plan).expect("it can be played");
+    for step in [
+        "reviewer approves",
+        "issue read",
+        "ann approves nice",
+        "implementer is done",
+    ] {
+        play(&mut world, step).expect("it can be played");
+    }
+    let Effect::CommitWork { message, .. } = asked(&world, EffectKind::CommitWork) else {
+        panic!("not a commit");
+    };
+    let title = "Plan Fix`(at)eve`no. 7\u{27e8}U+202E\u{27e9}GH- 8";
+    assert_eq!(message, format!("{title}\n\nIssue: o/n#7\nConductor-Run: r1\n"));
+    for step in [
+        "committed",
+        "tests exit 0",
+        "tester says passed",
+        "reviewer approves",
+        "diff touches src/`@eve`\u{200b}.rs",
+        "ann approves",
+        "pushed",
+    ] {
+        play(&mut world, step).expect("it can be played");
+    }
+    let Effect::OpenPullRequest {
+        title: proposed,
+        message,
+        ..
+    } = asked(&world, EffectKind::OpenPullRequest)
+    else {
+        panic!("not a pull request");
+    };
+    assert_eq!(proposed, format!("{title} (#7)"));
+    let Body::Own { text } = message.body else {
+        panic!("not our words");
+    };
+    assert!(text.contains("approved by `ann`"), "{text}");
+    assert!(
+        text.contains("- `src/'@eve'\u{27e8}U+200B\u{27e9}.rs`\n"),
+        "{text}"
+    );
+    let said = world.asked.iter().find_map(|asked| match &asked.effect {
+        Effect::PostComment { message, .. } if message.headline == "ann approved the plan" => {
+            Some(message.body.clone())
+        }
+        _other => None,
+    });
+    let text = "Actor: `@ann`\n\nnice".to_owned();
+    assert_eq!(said, Some(Body::Own { text }));
+}
+
+/// GH-4, TOOL-4a: what waited is told with the words that were kept, and with no details of the last one.
+#[test]
+fn what_waited_is_told_whole() {
+    let mut world = lived(&["to planning"]);
+    for n in 0..4 {
+        play(&mut world, &format!("planner comments remark {n}")).expect("it can be played");
+    }
+    play(&mut world, "deadline").expect("something waits");
+    let Effect::PostComment { message, .. } = asked(&world, EffectKind::PostComment) else {
+        panic!("not a comment");
+    };
+    let expected = [
+        kept(ArtifactKind::Feedback, "remark 2"),
+        kept(ArtifactKind::Feedback, "remark 3"),
+    ];
+    assert_eq!(message.kept(), expected.iter().collect::<Vec<_>>());
+    assert!(message.details.is_empty());
+}

@@ -1,0 +1,79 @@
+//! What a run locks of a skill, and what cannot be one.
+
+use conductor_domain::skill::{BadSkill, SkillFile, SkillFolder, archive, unpack};
+
+fn file(path: &str, content: &[u8]) -> SkillFile {
+    SkillFile {
+        path: path.to_owned(),
+        executable: path.starts_with("bin/"),
+        content: content.to_vec(),
+    }
+}
+
+/// SKILL-5: what was locked comes back byte for byte, whatever it is.
+#[test]
+fn the_files_of_a_skill_come_back_as_they_were() {
+    let files = [
+        file("SKILL.md", b"---\nname: x\n---\n"),
+        file("bin/run.sh", b"#!/bin/sh\n"),
+        file("data/b.bin", &[0, 255, 10]),
+        file("empty", b""),
+    ];
+    let text = archive(&files).expect("plain paths");
+    assert_eq!(unpack(&text).as_deref(), Ok(&files[..]));
+    assert_eq!(archive(&files), Ok(text), "the same files make the same text");
+}
+
+/// SKILL-5, SEC-2: no name and no path leads out of the folder, whoever wrote it.
+#[test]
+fn nothing_leads_out_of_a_skills_folder() {
+    for name in [
+        "", ".", "..", "../x", "a/b", "/etc", "a b", "A", "-x", "a\0b", "a\nb", "a.b", "~",
+    ] {
+        assert!(SkillFolder::parse(name).is_err(), "{name:?}");
+        assert!(
+            serde_json::from_value::<SkillFolder>(name.into()).is_err(),
+            "{name:?}"
+        );
+    }
+    assert_eq!(
+        SkillFolder::parse("pdf-2").map(|name| name.to_string()),
+        Ok("pdf-2".to_owned())
+    );
+    for path in [
+        "",
+        "/etc/passwd",
+        "../x",
+        "a/../../b",
+        "a//b",
+        "./a",
+        "a/",
+        "a\\b",
+        "a\nb",
+        "a\0",
+    ] {
+        let expected = Err(BadSkill::Path(path.to_owned()));
+        assert_eq!(
+            archive(&[file(path, b"x")]),
+            expected.clone().map(|()| vec![]),
+            "{path:?}"
+        );
+        let forged = serde_json::json!([{ "path": path, "executable": false, "content": { "text": "x" } }]);
+        assert_eq!(
+            unpack(forged.to_string().as_bytes()),
+            expected.map(|()| vec![]),
+            "{path:?}"
+        );
+    }
+    for forged in [
+        "",
+        "{}",
+        "[{}]",
+        r#"[{"path":"a","executable":true,"content":{"hex":"zz"}}]"#,
+    ] {
+        assert!(
+            matches!(unpack(forged.as_bytes()), Err(BadSkill::Archive(_))),
+            "{forged}"
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! Does the calls that stay in the sandbox: files, searches, commands, and git on the worktree's throw-away repository.
+//!
+//! Git runs inside, as a command: whatever the agent wrote into its repository concerns nobody outside (S-6). This
+//! module does not know who may call, nor how it is logged.
+
+use conductor_domain::fault::Fault;
+use conductor_domain::time::Millis;
+use conductor_port::agent::{ToolAnswer, ToolRequest};
+use conductor_port::executor::{
+    Command, CommandResult, Entry, EntryKind, FileRefusal, Found, Match, Sandbox,
+};
+
+/// The most bytes of a command's output that an agent is shown.
+const MAX_OUTPUT: usize = 256 * 1024;
+
+/// How many places of an ambiguous text are shown, and how much of each line.
+const PLACES: usize = 10;
+const PLACE: usize = 200;
+
+/// What came of a call.
+#[derive(Debug)]
+pub(super) struct Acted {
+    pub(super) answer: ToolAnswer,
+    /// For the log.
+    pub(super) result: String,
+}
+
+/// Does a call; `None` when it is none of the sandbox.
+pub(super) async fn act(
+    sandbox: &dyn Sandbox,
+    time: Millis,
+    request: &ToolRequest,
+) -> Result<Option<Acted>, Fault> {
+    Ok(Some(match request {
+        ToolRequest::View { path } => answered(sandbox.view(path).await?),
+        ToolRequest::CreateFile { path, content } => {
+            let answer = sandbox.create_file(path, content).await?;
+            answered(answer.map(|()| b"created".to_vec()))
+        }
+        ToolRequest::StrReplace { path, old, new } => match sandbox.str_replace(path, old, new).await? {
+            Err(FileRefusal::Ambiguous { path, lines }) => ambiguous(sandbox, path, lines).await?,
+            answer => answered(answer.map(|()| b"replaced".to_vec())),
+        },
+        ToolRequest::ListFiles { path } => {
+            let answer = sandbox.list(path).await?;
+            answered(answer.map(|found| told(&found, entry)))
+        }
+        ToolRequest::SearchFiles { path, pattern } => {
+            let answer = sandbox.search(path, pattern).await?;
+            answered(answer.map(|found| told(&found, line)))
+        }
+        ToolRequest::Bash { command } => run(sandbox, time, &["bash", "-c", command]).await?,
+        ToolRequest::GitStatus => {
+            run(sandbox, time, &["git", "status", "--porcelain=v1", "--branch"]).await?
+        }
+        ToolRequest::GitDiff => {
+            // A file that git does not know yet is part of what was done.
+            let script = "git add --intent-to-add --all && git diff --no-color HEAD --";
+            run(sandbox, time, &["bash", "-c", script]).await?
+        }
+        ToolRequest::GitCommit { message } => {
+            let script = "git add --all && git commit --quiet --message \"$1\" && git log -1 --oneline";
+            run(sandbox, time, &["bash", "-c", script, "commit", message]).await?
+        }
+        ToolRequest::Comment { .. }
+        | ToolRequest::SubmitPlan(_)
+        | ToolRequest::SubmitReview(_)
+        | ToolRequest::SubmitTestReport(_)
+        | ToolRequest::AskHuman { .. } => return Ok(None),
+    }))
+}
+
+fn answered(answer: Result<Vec<u8>, FileRefusal>) -> Acted {
+    match answer {
+        Ok(output) => Acted {
+            answer: ToolAnswer::Done { output },
+            result: "ok".to_owned(),
+        },
+        Err(refusal) => Acted {
+            answer: ToolAnswer::Refused {
+                reason: refusal.to_string(),
+            },
+            result: refusal.to_string(),
+        },
+    }
+}
+
+/// Shows the places of a text that occurs more than once, so that the next call can name one of them.
+async fn ambiguous(sandbox: &dyn Sandbox, path: String, lines: Vec<usize>) -> Result<Acted, Fault> {
+    let content = sandbox.view(&path).await?.unwrap_or_default();
+    let content = String::from_utf8_lossy(&content);
+    let mut acted = answered(Err(FileRefusal::Ambiguous {
+        path,
+        lines: lines.clone(),
+    }));
+    if let ToolAnswer::Refused { reason } = &mut acted.answer {
+        for line in lines.into_iter().take(PLACES) {
+            let text = content.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+            let text: String = text.chars().take(PLACE).collect();
+            reason.push_str(&format!("\n{line}: {text}"));
+        }
+        reason.push_str("\nGive more of the text around the one that is meant.");
+    }
+    Ok(acted)
+}
+
+async fn run(sandbox: &dyn Sandbox, time: Millis, argv: &[&str]) -> Result<Acted, Fault> {
+    let seen = sandbox
+        .bash(Command {
+            argv: argv.iter().map(|&word| word.to_owned()).collect(),
+            environment: vec![],
+            time,
+            output: MAX_OUTPUT,
+            listener: None,
+        })
+        .await?;
+    let ending = seen.ending.to_string();
+    Ok(Acted {
+        answer: ToolAnswer::Done {
+            output: shown(seen, &ending),
+        },
+        result: ending,
+    })
+}
+
+fn shown(seen: CommandResult, ending: &str) -> Vec<u8> {
+    let mut output = seen.output;
+    if seen.truncated {
+        output.extend_from_slice("\n[more output was dropped]".as_bytes());
+    }
+    output.extend_from_slice(format!("\n[{ending}]\n").as_bytes());
+    output
+}
+
+/// Tells findings one a line, and what they leave out.
+fn told<T>(found: &Found<T>, say: fn(&T) -> String) -> Vec<u8> {
+    let mut text: String = found.findings.iter().map(say).collect();
+    if found.findings.is_empty() {
+        text.push_str("[nothing was found]\n");
+    }
+    if found.skipped > 0 {
+        text.push_str(&format!("[{} could not be looked at]\n", found.skipped));
+    }
+    if !found.is_complete {
+        text.push_str("[there is more than was looked at: name a directory below]\n");
+    }
+    text.into_bytes()
+}
+
+fn entry(entry: &Entry) -> String {
+    match entry.kind {
+        EntryKind::File => format!("{} ({} bytes)\n", entry.path, entry.size),
+        EntryKind::Directory => format!("{}/\n", entry.path),
+        EntryKind::Symlink => format!("{} (link)\n", entry.path),
+        EntryKind::Other => format!("{} (no file)\n", entry.path),
+    }
+}
+
+fn line(found: &Match) -> String {
+    format!(
+        "{}:{}: {}\n",
+        found.path,
+        found.line,
+        String::from_utf8_lossy(&found.text)
+    )
+}

@@ -1,0 +1,234 @@
+//! A hostile guest on the other end of real pipes.
+
+use conductor_guest::file::MAX_FILE;
+use conductor_guest::order::{Range, Run, Streams};
+use conductor_guest::response::{Ending, Exited, Stream, Usage};
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
+use tokio::net::unix::pipe;
+
+use super::*;
+use crate::output::Kept;
+
+/// The other end: what a guest, or whoever speaks for it, can do.
+struct Hostile {
+    orders: PipeReader,
+    responses: Option<PipeWriter>,
+}
+
+fn open() -> (Channel, Hostile) {
+    let (orders, writer) = io::pipe().unwrap();
+    let (reader, responses) = io::pipe().unwrap();
+    let sender = pipe::Sender::from_owned_fd(writer.into()).unwrap();
+    let receiver = pipe::Receiver::from_owned_fd(reader.into()).unwrap();
+    let hostile = Hostile {
+        orders,
+        responses: Some(responses),
+    };
+    (Channel::open(sender, receiver), hostile)
+}
+
+impl Hostile {
+    fn say(&mut self, id: u32, body: Response) {
+        let mut bytes = Vec::new();
+        let id = RequestId(id);
+        Frame { id, body }.encode(&mut bytes).unwrap();
+        self.say_bytes(&bytes);
+    }
+
+    fn say_bytes(&mut self, bytes: &[u8]) {
+        self.responses.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    fn leave(&mut self) {
+        self.responses = None;
+    }
+
+    /// Reads this many orders; blocks.
+    fn hear(&mut self, count: usize) -> Vec<Frame<Order>> {
+        let mut decoder: Decoder<Order> = Decoder::default();
+        let mut orders = Vec::new();
+        while orders.len() < count {
+            let read = self.orders.read(decoder.room()).unwrap();
+            decoder.filled(read);
+            while let Some(frame) = decoder.next().unwrap() {
+                orders.push(frame);
+            }
+        }
+        orders
+    }
+}
+
+fn command(channel: &Channel) -> Call {
+    let run = Run {
+        argv: vec!["true".into()],
+        environment: Vec::new(),
+        directory: "".into(),
+        time_ms: 1,
+        output: u64::MAX,
+        credit: CREDIT,
+        streams: Streams::Together,
+    };
+    let gathered = Gathered::Output {
+        kept: Kept::new(100),
+        listener: None,
+    };
+    channel.begin(Request::Run(run), gathered).unwrap()
+}
+
+fn ping(channel: &Channel) -> Call {
+    channel.begin(Request::Ping, Gathered::Nothing).unwrap()
+}
+
+fn exited(code: i32) -> Response {
+    Response::Exited(Exited {
+        ending: Ending::Code(code),
+        usage: Usage::default(),
+        dropped: 0,
+    })
+}
+
+fn output(length: usize) -> Response {
+    Response::Output {
+        stream: Stream::Merged,
+        bytes: vec![b'x'; length],
+    }
+}
+
+async fn lost(mut call: Call) -> Lost {
+    call.answer().await.expect_err("the guest is lost")
+}
+
+/// S-15, S-16: a result for a request that was not asked, or a second one, counts for nothing and ends everything.
+#[tokio::test]
+async fn a_forged_result_loses_the_guest_and_everything_under_way() {
+    for forged in [0, 2, 77, u32::MAX] {
+        let (channel, mut hostile) = open();
+        let call = command(&channel);
+        hostile.say(forged, exited(0));
+        assert_eq!(lost(call).await, Lost::Forged(Forged::NotOpen(RequestId(forged))));
+        assert!(channel.begin(Request::Ping, Gathered::Nothing).is_err());
+    }
+    let (channel, mut hostile) = open();
+    let (mut first, second) = (command(&channel), command(&channel));
+    hostile.say(1, exited(1));
+    assert_eq!(first.answer().await.unwrap().result, exited(1));
+    hostile.say(1, exited(0));
+    assert_eq!(lost(second).await, Lost::Forged(Forged::NotOpen(RequestId(1))));
+}
+
+/// S-15: lengths are capped before anything is reserved, and nonsense is no frame.
+#[tokio::test]
+async fn a_frame_that_is_none_loses_the_guest() {
+    for bytes in [&[0xff; 9][..], &[0; 9], &[5, 0, 0, 0, 200, 1, 0, 0, 0]] {
+        let (channel, mut hostile) = open();
+        let call = ping(&channel);
+        hostile.say_bytes(bytes);
+        assert!(matches!(lost(call).await, Lost::Violation(_)), "{bytes:?}");
+    }
+}
+
+/// S-16, S-18: a guest that leaves has no result, wherever it stopped.
+#[tokio::test]
+async fn a_guest_that_leaves_is_lost() {
+    let (channel, mut hostile) = open();
+    let call = command(&channel);
+    hostile.leave();
+    assert_eq!(lost(call).await, Lost::Ended);
+    assert_eq!(channel.until_lost().await, Lost::Ended);
+
+    let (channel, mut hostile) = open();
+    let call = command(&channel);
+    hostile.say_bytes(&[9, 0, 0]);
+    hostile.leave();
+    assert_eq!(lost(call).await, Lost::Torn);
+}
+
+/// EXEC-7: whatever is printed, what is held stays within bounds.
+#[tokio::test]
+async fn output_of_any_length_is_kept_within_bounds() {
+    let (channel, mut hostile) = open();
+    let mut call = command(&channel);
+    let printing = tokio::task::spawn_blocking(move || {
+        for _ in 0..100 {
+            hostile.say(1, output(200 * 1024));
+        }
+        hostile.say(1, exited(0));
+        hostile
+    });
+    let answer = call.answer().await.unwrap();
+    printing.await.unwrap();
+    let Gathered::Output { kept, .. } = answer.gathered else {
+        panic!("{answer:?}");
+    };
+    let (bytes, is_cut) = kept.finish();
+    assert!(is_cut && bytes.len() < 200, "{} bytes", bytes.len());
+}
+
+/// S-15: a guest cannot make the host hold more of a file than a file may have.
+#[tokio::test]
+async fn more_of_a_file_than_files_have_loses_the_guest() {
+    let (channel, mut hostile) = open();
+    let request = Request::View {
+        path: "a".into(),
+        range: Range::Whole,
+    };
+    let call = channel.begin(request, Gathered::Bytes(Vec::new())).unwrap();
+    let sending = tokio::task::spawn_blocking(move || {
+        for _ in 0..=(MAX_FILE / (128 * 1024)) {
+            hostile.say(1, Response::FileBytes(vec![0; 128 * 1024]));
+        }
+        hostile
+    });
+    assert_eq!(lost(call).await, Lost::Forged(Forged::TooMuch(RequestId(1))));
+    sending.await.unwrap();
+}
+
+/// EXEC-7: a caller that leaves has its command killed, and neither its frame nor anybody else's is cut.
+#[tokio::test]
+async fn a_caller_that_leaves_has_its_command_killed() {
+    let (channel, mut hostile) = open();
+    let call = command(&channel);
+    let mut stays = ping(&channel);
+    drop(call);
+    let (mut hostile, orders) = tokio::task::spawn_blocking(move || {
+        let orders = hostile.hear(3);
+        (hostile, orders)
+    })
+    .await
+    .unwrap();
+    let orders: Vec<_> = orders
+        .into_iter()
+        .map(|frame| (frame.id.0, matches!(frame.body, Order::Kill)))
+        .collect();
+    assert_eq!(orders, [(1, false), (2, false), (1, true)]);
+    let ready = Response::Ready { protocol: 1, pid: 1 };
+    hostile.say(2, ready.clone());
+    assert_eq!(stays.answer().await.unwrap().result, ready);
+}
+
+/// A request larger than the pipe goes out whole although nobody reads at first, and others behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_pipe_does_not_take_at_once_is_sent_later_and_in_order() {
+    let (channel, mut hostile) = open();
+    let content = vec![7; 3 * 1024 * 1024];
+    let request = Request::CreateFile {
+        path: "a".into(),
+        content: content.clone(),
+    };
+    let _first = channel.begin(request.clone(), Gathered::Nothing).unwrap();
+    let _second = ping(&channel);
+    let read = tokio::task::spawn_blocking(move || {
+        let orders = hostile.hear(2);
+        (hostile, orders)
+    });
+    let (_hostile, orders) = read.await.unwrap();
+    let orders: Vec<Order> = orders.into_iter().map(|frame| frame.body).collect();
+    assert_eq!(orders, [Order::Ask(request), Order::Ask(Request::Ping)]);
+    let too_long = Request::CreateFile {
+        path: "a".into(),
+        content: vec![0; 20 * 1024 * 1024],
+    };
+    let refused = channel.begin(too_long, Gathered::Nothing).unwrap_err();
+    assert!(matches!(refused, NotSent::TooLong(_)));
+    let _still_there = ping(&channel);
+}

@@ -1,0 +1,3 @@
+//! Every case of the executors' contract on `docker`.
+
+conductor_contract::executor_contract!(crate::docker::kit::subject);

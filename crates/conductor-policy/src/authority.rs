@@ -1,0 +1,304 @@
+//! Decides who may do what to which target: allow, deny or ask a person, always with a reason and the deciding policy.
+//!
+//! Policies are Cedar, in layers: what Conductor ships, then project, repository and run. A lower layer replaces a
+//! policy by its id, except a final one. Nothing is allowed that no policy permits (SEC-1). A set is immutable and
+//! known by the digest of its texts, so a run can keep the version it started with.
+//!
+//! This module does not know where policies are stored, nor the clock: callers bring both.
+
+mod request;
+mod flaw;
+mod expectation;
+mod relief;
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::sync::{Arc, LazyLock};
+
+use cedar_policy::{Authorizer, Decision, Effect, PolicyId, PolicySet, Schema, ValidationMode, Validator};
+use conductor_domain::digest::Digest;
+
+pub use expectation::{Mismatch, expect_all};
+pub use flaw::Flaw;
+pub use relief::{InvalidRelief, Relief};
+pub use request::{Action, Actor, ChangeClass, Level, Request, Standing, Target};
+
+/// The policies that every instance starts with.
+pub const SHIPPED: &str = include_str!("authority/default.cedar");
+/// A layer for repositories that strangers write in (BEY-10).
+pub const LOW_TRUST: &str = include_str!("authority/low-trust.cedar");
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let (schema, _warnings) = Schema::from_cedarschema_str(include_str!("authority/schema.cedarschema"))
+        .expect("the shipped schema is valid; every test relies on it");
+    schema
+});
+
+/// What decides when no policy does.
+const NOBODY: &str = "deny-by-default";
+
+/// Where a policy text belongs; later ones replace earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// Conductor's own.
+    Shipped,
+    /// The project's.
+    Project,
+    /// The repository's.
+    Repository,
+    /// One run's.
+    Run,
+}
+
+impl std::fmt::Display for Layer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Shipped => "shipped",
+            Self::Project => "project",
+            Self::Repository => "repository",
+            Self::Run => "run",
+        })
+    }
+}
+
+/// What is decided about a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Yes, no, or ask.
+    pub ruling: Ruling,
+    /// Why, for people.
+    pub reason: String,
+    /// The policy that decided; `deny-by-default` when none did.
+    pub policy: String,
+}
+
+/// Yes, no, or ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ruling {
+    /// It may be done.
+    Allow,
+    /// A person must approve it first.
+    RequireApproval,
+    /// It may not be done.
+    Deny,
+}
+
+impl std::fmt::Display for Ruling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::RequireApproval => "require_approval",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// One policy as it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Its id.
+    pub id: String,
+    /// Where it was written last.
+    pub layer: Layer,
+    /// Why it is there.
+    pub reason: String,
+    /// What follows when it applies.
+    pub ruling: Ruling,
+    /// Whether lower layers and reliefs must leave it alone.
+    pub is_final: bool,
+}
+
+/// Policies that count together.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    policies: PolicySet,
+    rules: BTreeMap<String, Rule>,
+    version: Digest,
+}
+
+impl Authority {
+    /// Returns what Conductor ships, with no layer over it.
+    pub fn shipped() -> Arc<Self> {
+        static ALONE: LazyLock<Arc<Authority>> = LazyLock::new(|| {
+            let shipped = Authority::new(&[]);
+            Arc::new(shipped.expect("the shipped policies are valid; every test relies on them"))
+        });
+        Arc::clone(&ALONE)
+    }
+
+    /// Compiles the shipped policies with further layers over them, in the order of their layers.
+    pub fn new(layers: &[(Layer, &str)]) -> Result<Self, Vec<Flaw>> {
+        let mut layers: Vec<(Layer, &str)> = layers.to_vec();
+        layers.push((Layer::Shipped, SHIPPED));
+        layers.sort_by_key(|(layer, _)| *layer);
+        let mut chosen = BTreeMap::new();
+        let mut rules: BTreeMap<String, Rule> = BTreeMap::new();
+        let mut identity = String::new();
+        for (layer, text) in layers {
+            identity.push_str(&format!("{layer} {}\n", Digest::of(text.as_bytes())));
+            for (rule, policy) in read(layer, text)? {
+                if rules
+                    .get(&rule.id)
+                    .is_some_and(|upper| upper.is_final && upper.layer < layer)
+                {
+                    return Err(vec![Flaw::whole(layer, format!("policy `{}` is final", rule.id))]);
+                }
+                chosen.insert(rule.id.clone(), policy);
+                rules.insert(rule.id.clone(), rule);
+            }
+        }
+        let mut policies = PolicySet::new();
+        for policy in chosen.into_values() {
+            policies
+                .add(policy)
+                .map_err(|error| vec![Flaw::whole(Layer::Run, error.to_string())])?;
+        }
+        Ok(Self {
+            policies,
+            rules,
+            version: Digest::of(identity.as_bytes()),
+        })
+    }
+
+    /// Returns the address of exactly these policies.
+    pub fn version(&self) -> &Digest {
+        &self.version
+    }
+
+    /// Lists the policies that count.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.values()
+    }
+
+    /// Decides.
+    pub fn judge(&self, request: &Request) -> Verdict {
+        match self.applying(request) {
+            Ok(applying) => verdict(&applying),
+            Err(unfit) => unfit,
+        }
+    }
+
+    /// Decides, and lists every policy that had a say, the deciding one first.
+    pub fn explain(&self, request: &Request) -> (Verdict, Vec<Rule>) {
+        match self.applying(request) {
+            Ok(applying) => (verdict(&applying), applying.into_iter().cloned().collect()),
+            Err(unfit) => (unfit, Vec::new()),
+        }
+    }
+
+    /// Decides as [`Self::judge`] does, then lets a relief that is in force lift a denial or a question.
+    pub fn judge_with(
+        &self,
+        request: &Request,
+        reliefs: &[Relief],
+        now: conductor_domain::time::Timestamp,
+    ) -> Verdict {
+        let verdict = self.judge(request);
+        let is_final = self.rules.get(&verdict.policy).is_some_and(|rule| rule.is_final);
+        if verdict.ruling == Ruling::Allow || is_final {
+            return verdict;
+        }
+        reliefs
+            .iter()
+            .find(|relief| relief.covers(&verdict, request, now))
+            .map_or(verdict, Relief::verdict)
+    }
+
+    /// Lists the policies that apply and count most, the strictest first.
+    fn applying(&self, request: &Request) -> Result<Vec<&Rule>, Verdict> {
+        let unfit = |why: String| Verdict {
+            ruling: Ruling::Deny,
+            reason: why,
+            policy: NOBODY.to_owned(),
+        };
+        let (asked, entities) = request.compile(&SCHEMA).map_err(unfit)?;
+        let response = Authorizer::new().is_authorized(&asked, &self.policies, &entities);
+        // A policy that could not be evaluated must not count as one that did not apply.
+        if let Some(error) = response.diagnostics().errors().next() {
+            return Err(unfit(format!("a policy could not be evaluated: {error}")));
+        }
+        let mut applying: Vec<&Rule> = response
+            .diagnostics()
+            .reason()
+            .filter_map(|id| self.rules.get(AsRef::<str>::as_ref(id)))
+            .filter(|rule| (rule.ruling == Ruling::Deny) == (response.decision() == Decision::Deny))
+            .collect();
+        applying.sort_by_key(|rule| (std::cmp::Reverse(rule.ruling), !rule.is_final, &rule.id));
+        Ok(applying)
+    }
+}
+
+fn verdict(applying: &[&Rule]) -> Verdict {
+    applying.first().map_or_else(
+        || Verdict {
+            ruling: Ruling::Deny,
+            reason: "no policy permits it".to_owned(),
+            policy: NOBODY.to_owned(),
+        },
+        |rule| Verdict {
+            ruling: rule.ruling,
+            reason: rule.reason.clone(),
+            policy: rule.id.clone(),
+        },
+    )
+}
+
+/// Checks one layer's text by itself, as before it is saved.
+pub fn check(layer: Layer, text: &str) -> Vec<Flaw> {
+    read(layer, text).err().unwrap_or_default()
+}
+
+/// Reads one layer: every policy valid, with an id of its own and a reason.
+fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy)>, Vec<Flaw>> {
+    let set = PolicySet::from_str(text).map_err(|errors| flaw::of_parsing(layer, text, &errors))?;
+    let mut flaws = Vec::new();
+    let result = Validator::new(SCHEMA.clone()).validate(&set, ValidationMode::Strict);
+    flaws.extend(
+        result
+            .validation_errors()
+            .map(|error| Flaw::of(layer, text, error)),
+    );
+    if set.templates().next().is_some() {
+        flaws.push(Flaw::whole(layer, "templates are not supported".to_owned()));
+    }
+    let mut read: Vec<(Rule, cedar_policy::Policy)> = Vec::new();
+    for policy in set.policies() {
+        match rule(layer, policy) {
+            Ok(rule) if read.iter().any(|(other, _)| other.id == rule.id) => {
+                flaws.push(Flaw::whole(
+                    layer,
+                    format!("two policies have the id `{}`", rule.id),
+                ));
+            }
+            Ok(rule) => {
+                let policy = policy.new_id(PolicyId::new(&rule.id));
+                read.push((rule, policy));
+            }
+            Err(message) => flaws.push(Flaw::whole(layer, message)),
+        }
+    }
+    if flaws.is_empty() { Ok(read) } else { Err(flaws) }
+}
+
+fn rule(layer: Layer, policy: &cedar_policy::Policy) -> Result<Rule, String> {
+    let note = |key: &str| policy.annotation(key).filter(|value| !value.trim().is_empty());
+    let id = note("id").ok_or("a policy has no @id(\"…\")")?;
+    let reason = note("reason").ok_or_else(|| format!("policy `{id}` has no @reason(\"…\")"))?;
+    let ruling = match (policy.effect(), note("decision")) {
+        (Effect::Permit, None) => Ruling::Allow,
+        (Effect::Permit, Some("require_approval")) => Ruling::RequireApproval,
+        (Effect::Forbid, None) => Ruling::Deny,
+        (_, Some(other)) => {
+            return Err(format!(
+                "policy `{id}`: a decision `{other}` does not fit its effect"
+            ));
+        }
+    };
+    Ok(Rule {
+        id: id.to_owned(),
+        layer,
+        reason: reason.to_owned(),
+        ruling,
+        is_final: note("final") == Some("true"),
+    })
+}

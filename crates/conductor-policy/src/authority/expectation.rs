@@ -1,0 +1,148 @@
+//! A file of expected decisions, one a line: `implementer bash worktree:src/a.rs -> allow implementer-runs-commands`.
+//!
+//! Actors are a role, `conductor`, `operator:<level>` or `person:<login>:<standing>`; targets `worktree[:path]`,
+//! `own-issue`, `other-issue` and so on, `outcome`, `human`, `repository:<name>[:<class>:<confidence>]`, `host:<name>`.
+//! The policy's id may be left out. This module does not know where the file comes from.
+
+use conductor_domain::role::Role;
+
+use super::{Action, Actor, Authority, ChangeClass, Level, Request, Standing, Target};
+
+/// A line that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct Mismatch {
+    /// The line, from 1.
+    pub line: usize,
+    /// What was expected and what is.
+    pub message: String,
+}
+
+/// Checks every line; returns how many held, or those that did not.
+pub fn expect_all(authority: &Authority, text: &str) -> Result<usize, Vec<Mismatch>> {
+    let mut held = 0;
+    let mut mismatches = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() {
+            continue;
+        }
+        match expect(authority, line) {
+            Ok(()) => held += 1,
+            Err(message) => mismatches.push(Mismatch {
+                line: index + 1,
+                message,
+            }),
+        }
+    }
+    if mismatches.is_empty() {
+        Ok(held)
+    } else {
+        Err(mismatches)
+    }
+}
+
+fn expect(authority: &Authority, line: &str) -> Result<(), String> {
+    let (question, answer) = line
+        .split_once("->")
+        .ok_or("expected `actor action target -> decision [policy]`")?;
+    let words: Vec<&str> = question.split_whitespace().collect();
+    let [actor, action, target] = words[..] else {
+        return Err("expected three words before `->`: actor, action, target".to_owned());
+    };
+    let request = Request::new(
+        read_actor(actor).ok_or_else(|| format!("`{actor}` is no actor"))?,
+        Action::named(action).ok_or_else(|| format!("`{action}` is no action"))?,
+        read_target(target).ok_or_else(|| format!("`{target}` is no target"))?,
+    );
+    let verdict = authority.judge(&request);
+    let found = [verdict.ruling.to_string(), verdict.policy.clone()];
+    let expected: Vec<&str> = answer.split_whitespace().collect();
+    let holds =
+        !expected.is_empty() && expected.len() <= 2 && expected.iter().zip(&found).all(|(a, b)| a == b);
+    holds.then_some(()).ok_or_else(|| {
+        format!(
+            "expected {}, but it is {} by {} ({})",
+            expected.join(" by "),
+            verdict.ruling,
+            verdict.policy,
+            verdict.reason
+        )
+    })
+}
+
+fn read_actor(word: &str) -> Option<Actor> {
+    let mut parts = word.split(':');
+    let first = parts.next()?;
+    match first {
+        "conductor" => Some(Actor::Orchestrator),
+        "operator" => {
+            let level = match parts.next()? {
+                "viewer" => Level::Viewer,
+                "operator" => Level::Operator,
+                "admin" => Level::Admin,
+                _ => return None,
+            };
+            Some(Actor::Operator {
+                name: "somebody".to_owned(),
+                level,
+            })
+        }
+        "person" => {
+            let login = parts.next()?.to_owned();
+            let standing = match parts.next()? {
+                "owner" => Standing::Owner,
+                "member" => Standing::Member,
+                "collaborator" => Standing::Collaborator,
+                "contributor" => Standing::Contributor,
+                "none" => Standing::None,
+                _ => return None,
+            };
+            Some(Actor::Person { login, standing })
+        }
+        role => Role::ALL
+            .into_iter()
+            .find(|known| known.to_string().eq_ignore_ascii_case(role))
+            .map(Actor::Agent),
+    }
+}
+
+fn read_target(word: &str) -> Option<Target> {
+    let (first, rest) = word.split_once(':').unwrap_or((word, ""));
+    if let Some((whose, kind)) = first.split_once('-') {
+        let is_own = match whose {
+            "own" => true,
+            "other" => false,
+            _ => return None,
+        };
+        return match kind {
+            "issue" => Some(Target::Issue { is_own }),
+            "pull-request" => Some(Target::PullRequest { is_own }),
+            "check-run" => Some(Target::CheckRun { is_own }),
+            "project-fields" => Some(Target::ProjectFields { is_own }),
+            _ => None,
+        };
+    }
+    match first {
+        "worktree" => Some(Target::Worktree {
+            path: rest.to_owned(),
+        }),
+        "outcome" => Some(Target::Outcome),
+        "human" => Some(Target::Human),
+        "host" => Some(Target::Host {
+            name: rest.to_owned(),
+        }),
+        "repository" => {
+            let mut parts = rest.split(':');
+            let name = parts.next()?.to_owned();
+            let change = parts.next().zip(parts.next()).and_then(|(class, confidence)| {
+                Some(ChangeClass {
+                    class: class.to_owned(),
+                    confidence: confidence.parse().ok()?,
+                })
+            });
+            Some(Target::Repository { name, change })
+        }
+        _ => None,
+    }
+}

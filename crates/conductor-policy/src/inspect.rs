@@ -1,0 +1,338 @@
+//! Judges a change before it is pushed: secrets, sizes, forbidden and harness files, hidden characters, patterns, plan.
+//!
+//! It is told what each side of every changed path holds, byte for byte, and what git's own look at the trees marked
+//! (S-10, S-11). It looks at what was added, not at what stood there before. What it objects to carries redacted
+//! evidence.
+//!
+//! This module does not know how trees are read, who is asked, or what a run does while it waits.
+
+pub mod pattern;
+mod path;
+
+use std::collections::BTreeSet;
+
+use conductor_domain::diff::{FindingKind, Severity};
+
+use crate::hidden;
+use crate::redact::Redactor;
+use crate::secret::Certainty;
+use crate::secret::live::LiveSecrets;
+use pattern::Pattern;
+
+/// One changed path.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a> {
+    /// The path; bytes that are not UTF-8 are shown escaped.
+    pub path: &'a str,
+    /// What was there.
+    pub before: Side<'a>,
+    /// What is there now.
+    pub after: Side<'a>,
+    /// What the comparison of the trees marked.
+    pub marks: &'a [FindingKind],
+}
+
+/// What one side of a change holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side<'a> {
+    /// Nothing.
+    Absent,
+    /// A file.
+    File(&'a [u8]),
+    /// A file too large to be read.
+    Unread {
+        /// Its length.
+        size: u64,
+    },
+    /// A symbolic link, or a link to another repository; `marks` speak of those.
+    Link,
+}
+
+impl<'a> Side<'a> {
+    fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::File(bytes) => bytes,
+            Self::Absent | Self::Unread { .. } | Self::Link => &[],
+        }
+    }
+}
+
+/// What a change may be at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a text file.
+    pub file: u64,
+    /// Bytes of a binary file.
+    pub binary: u64,
+    /// Changed paths.
+    pub files: usize,
+    /// Bytes of one line; longer ones hide what they hold from a reader.
+    pub line: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            file: 1024 * 1024,
+            binary: 256 * 1024,
+            files: 100,
+            line: 10_000,
+        }
+    }
+}
+
+/// Something that keeps a change from being pushed as it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Objection {
+    /// Where; empty for the change as a whole.
+    pub path: String,
+    /// The line, from 1; zero for the file as a whole.
+    pub line: usize,
+    /// What it is about.
+    pub subject: Subject,
+    /// What follows.
+    pub severity: Severity,
+    /// What was seen, redacted.
+    pub evidence: String,
+}
+
+/// What an objection is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// What the comparison of the trees marked, a forbidden path, or one outside the plan.
+    Tree(FindingKind),
+    /// A secret in an added line.
+    Secret,
+    /// A file for an environment, where secrets live.
+    EnvironmentFile,
+    /// A file that decides what the tests are (S-19).
+    Harness,
+    /// A binary file over the limit.
+    LargeBinary,
+    /// A file over the limit, or too large to be read at all.
+    LargeFile,
+    /// A line that nobody can read.
+    LongLine,
+    /// Characters that are not seen, or that turn the direction of text.
+    HiddenText,
+    /// A path of letters from scripts that look alike.
+    MixedScripts,
+    /// An operator's pattern, by its name.
+    Pattern(String),
+    /// More files than a person can judge.
+    ManyFiles,
+}
+
+/// Judges changes.
+#[derive(Debug)]
+pub struct Inspector {
+    limits: Limits,
+    patterns: Vec<Pattern>,
+    redactor: Redactor,
+}
+
+/// Evidence longer than this is cut, visibly.
+const LONGEST_EVIDENCE: usize = 160;
+
+impl Inspector {
+    /// Makes an inspector with an operator's limits and patterns, and the secrets of this instance.
+    pub fn new(limits: Limits, patterns: Vec<Pattern>, live: LiveSecrets) -> Self {
+        Self {
+            limits,
+            patterns,
+            redactor: Redactor::new(live),
+        }
+    }
+
+    /// Lists everything to object to, sorted; `plan` lists the files that were approved (S-51).
+    pub fn inspect(&self, changes: &[Change<'_>], plan: &[String]) -> Vec<Objection> {
+        let mut objections = Vec::new();
+        if changes.len() > self.limits.files {
+            objections.push(Objection {
+                path: String::new(),
+                line: 0,
+                subject: Subject::ManyFiles,
+                severity: Severity::NeedsApproval,
+                evidence: format!("{} files, the limit is {}", changes.len(), self.limits.files),
+            });
+        }
+        for change in changes {
+            names(change, plan, &mut objections);
+            if change.after != Side::Absent {
+                self.sizes(change, &mut objections);
+                self.content(change, &mut objections);
+            }
+        }
+        objections.sort();
+        objections.dedup();
+        objections
+    }
+
+    fn sizes(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
+        let (size, is_binary) = match change.after {
+            Side::File(bytes) => (bytes.len() as u64, is_binary(bytes)),
+            Side::Unread { size } => (size, false),
+            Side::Absent | Side::Link => return,
+        };
+        let unread = matches!(change.after, Side::Unread { .. });
+        let (subject, limit) = if is_binary {
+            (Subject::LargeBinary, self.limits.binary)
+        } else {
+            (Subject::LargeFile, self.limits.file)
+        };
+        if size > limit || unread {
+            objections.push(Objection {
+                path: hidden::visible(change.path).text,
+                line: 0,
+                subject,
+                severity: Severity::NeedsApproval,
+                evidence: format!("{size} bytes, the limit is {limit}"),
+            });
+        }
+    }
+
+    /// Judges what was added, line by line.
+    fn content(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
+        let text = change.after.bytes();
+        let old: BTreeSet<&[u8]> = change.before.bytes().split(|byte| *byte == b'\n').collect();
+        let mut starts = vec![0];
+        starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
+        let line_at = |at: usize| starts.partition_point(|start| *start <= at);
+        let line_text = |line: usize| {
+            let start = starts.get(line - 1).copied().unwrap_or(text.len());
+            let end = starts.get(line).map_or(text.len(), |next| next - 1);
+            text.get(start..end).unwrap_or_default()
+        };
+        let is_added = |line: usize| !old.contains(line_text(line));
+        let path = hidden::visible(change.path).text;
+        let mut object = |line, subject, severity, evidence: String| {
+            objections.push(Objection {
+                path: path.clone(),
+                line,
+                subject,
+                severity,
+                evidence,
+            });
+        };
+        for sighting in self.redactor.sight(text) {
+            let severity = match sighting.certainty {
+                Certainty::Certain => Severity::Violation,
+                Certainty::Likely => Severity::NeedsApproval,
+                Certainty::Hinted => continue,
+            };
+            let lines = line_at(sighting.range.start)..=line_at(sighting.range.end.saturating_sub(1));
+            if let Some(line) = lines.into_iter().find(|line| is_added(*line)) {
+                object(line, Subject::Secret, severity, sighting.kind.to_string());
+            }
+        }
+        if is_binary(text) {
+            return;
+        }
+        for line in (1..=starts.len()).filter(|line| is_added(*line)) {
+            let written = line_text(line);
+            if written.len() > self.limits.line {
+                let evidence = format!("{} bytes, the limit is {}", written.len(), self.limits.line);
+                object(line, Subject::LongLine, Severity::NeedsApproval, evidence);
+            }
+            let shown = String::from_utf8_lossy(written);
+            let shown = shown.strip_suffix('\r').unwrap_or(&shown);
+            let seen = hidden::visible(shown);
+            if seen.count > 0 {
+                object(
+                    line,
+                    Subject::HiddenText,
+                    Severity::NeedsApproval,
+                    self.evidence(&seen.text),
+                );
+            }
+            for pattern in self
+                .patterns
+                .iter()
+                .filter(|pattern| pattern.matches(change.path, written))
+            {
+                let subject = Subject::Pattern(pattern.name().to_owned());
+                object(line, subject, pattern.severity(), self.evidence(&seen.text));
+            }
+        }
+    }
+
+    /// Shows a line without its secrets, and no more of it than fits.
+    fn evidence(&self, line: &str) -> String {
+        let redacted = self.redactor.redact(line.trim());
+        if redacted.chars().count() <= LONGEST_EVIDENCE {
+            return redacted;
+        }
+        redacted.chars().take(LONGEST_EVIDENCE).chain(['…']).collect()
+    }
+}
+
+/// Judges a change by its path alone.
+fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) {
+    let mut object = |subject, severity, evidence: &str| {
+        objections.push(Objection {
+            path: hidden::visible(change.path).text,
+            line: 0,
+            subject,
+            severity,
+            evidence: evidence.to_owned(),
+        });
+    };
+    for mark in change.marks {
+        object(Subject::Tree(*mark), severity(*mark), &mark.to_string());
+    }
+    if path::is_forbidden(change.path) {
+        let kind = FindingKind::ForbiddenPath;
+        object(
+            Subject::Tree(kind),
+            severity(kind),
+            "decides what runs at the forge, or who must review",
+        );
+    }
+    if !plan.iter().any(|planned| path::covers(planned, change.path)) {
+        let kind = FindingKind::OutsidePlan;
+        object(
+            Subject::Tree(kind),
+            severity(kind),
+            "the approved plan does not name it",
+        );
+    }
+    if path::is_environment(change.path) && change.after != Side::Absent {
+        object(
+            Subject::EnvironmentFile,
+            Severity::NeedsApproval,
+            "files for an environment hold its secrets",
+        );
+    }
+    if let Some(what) = path::harness(change.path, change.before.bytes(), change.after.bytes()) {
+        object(Subject::Harness, Severity::NeedsApproval, what);
+    }
+    if hidden::visible(change.path).count > 0 {
+        object(
+            Subject::HiddenText,
+            Severity::NeedsApproval,
+            "the path holds characters that are not seen",
+        );
+    }
+    if path::mixes_scripts(change.path) {
+        object(
+            Subject::MixedScripts,
+            Severity::NeedsApproval,
+            "the path mixes scripts that look alike",
+        );
+    }
+}
+
+fn severity(kind: FindingKind) -> Severity {
+    match kind {
+        FindingKind::ForbiddenPath => Severity::Violation,
+        FindingKind::OutsidePlan
+        | FindingKind::Gitlink
+        | FindingKind::GitSettings
+        | FindingKind::EscapingSymlink
+        | FindingKind::CollidingName => Severity::NeedsApproval,
+    }
+}
+
+fn is_binary(bytes: &[u8]) -> bool {
+    memchr::memchr(0, bytes.get(..8000).unwrap_or(bytes)).is_some()
+}

@@ -1,0 +1,123 @@
+//! What a path alone says: forbidden, for an environment, part of the test harness, covered by a plan.
+//!
+//! Paths are compared without case, since the forge and some file systems do so. This module does not read files,
+//! except the one that holds both data and commands.
+
+use serde_json::Value;
+
+/// Tells whether a path changes what runs at the forge, who must review, or how the forge behaves.
+pub(super) fn is_forbidden(path: &str) -> bool {
+    const DIRECTORIES: [&str; 4] = [".github/workflows", ".github/actions", ".gitlab/ci", ".circleci"];
+    const FILES: [&str; 10] = [
+        "codeowners",
+        ".github/codeowners",
+        "docs/codeowners",
+        ".gitlab/codeowners",
+        ".github/settings.yml",
+        ".github/dependabot.yml",
+        ".gitlab-ci.yml",
+        "azure-pipelines.yml",
+        "jenkinsfile",
+        ".travis.yml",
+    ];
+    let path = path.to_lowercase();
+    FILES.contains(&path.as_str())
+        || DIRECTORIES.iter().any(|directory| {
+            path.strip_prefix(directory)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+}
+
+/// Tells whether the file sets an environment's variables; templates of such files are fine.
+pub(super) fn is_environment(path: &str) -> bool {
+    let name = last(path).to_lowercase();
+    let is_template = ["example", "sample", "template", "dist"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    (name == ".env" || name.starts_with(".env.")) && !is_template
+}
+
+/// Says why a file is part of the test harness (S-19): whoever changes it can change what "the tests passed" means.
+pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'static str> {
+    const FILES: [(&str, &str); 26] = [
+        ("build.rs", "runs when the tests are built"),
+        ("conftest.py", "runs before the tests"),
+        ("makefile", "holds the commands that tests are run by"),
+        ("gnumakefile", "holds the commands that tests are run by"),
+        ("justfile", "holds the commands that tests are run by"),
+        ("rakefile", "holds the commands that tests are run by"),
+        ("taskfile.yml", "holds the commands that tests are run by"),
+        ("tox.ini", "configures the test runner"),
+        ("noxfile.py", "configures the test runner"),
+        ("pytest.ini", "configures the test runner"),
+        ("setup.cfg", "configures the test runner"),
+        ("setup.py", "runs when the package is installed"),
+        ("phpunit.xml", "configures the test runner"),
+        ("phpunit.xml.dist", "configures the test runner"),
+        (".rspec", "configures the test runner"),
+        (".mocharc.json", "configures the test runner"),
+        (".mocharc.js", "configures the test runner"),
+        (".mocharc.yml", "configures the test runner"),
+        ("nextest.toml", "configures the test runner"),
+        ("rust-toolchain", "chooses the toolchain"),
+        ("rust-toolchain.toml", "chooses the toolchain"),
+        (".nvmrc", "chooses the toolchain"),
+        (".tool-versions", "chooses the toolchain"),
+        ("gradlew", "runs the build"),
+        ("mvnw", "runs the build"),
+        ("build.gradle", "holds the commands that tests are run by"),
+    ];
+    const RUNNERS: [&str; 6] = [
+        "jest.config.",
+        "vitest.config.",
+        "karma.conf.",
+        "playwright.config.",
+        "cypress.config.",
+        "ava.config.",
+    ];
+    let whole = path.to_lowercase();
+    let name = last(&whole);
+    if whole.ends_with(".cargo/config.toml") || whole.ends_with(".cargo/config") {
+        return Some("configures cargo: runners, wrappers, flags");
+    }
+    if name == "package.json" {
+        return (scripts(before) != scripts(after)).then_some("its scripts changed");
+    }
+    if RUNNERS.iter().any(|begin| name.starts_with(begin)) {
+        return Some("configures the test runner");
+    }
+    FILES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, why)| *why)
+}
+
+/// Reads the commands of a `package.json`; one that cannot be read counts as having others.
+fn scripts(manifest: &[u8]) -> Option<Value> {
+    if manifest.is_empty() {
+        return Some(Value::Null);
+    }
+    let manifest: Value = serde_json::from_slice(manifest).ok()?;
+    let keys = ["scripts", "jest", "mocha", "ava", "vitest"];
+    Some(
+        keys.iter()
+            .map(|key| manifest.get(*key).cloned().unwrap_or(Value::Null))
+            .collect(),
+    )
+}
+
+/// Tells whether a planned path covers a changed one; a plan may name a directory with a `/` at its end (S-51).
+pub(super) fn covers(planned: &str, path: &str) -> bool {
+    planned == path || (planned.ends_with('/') && path.starts_with(planned))
+}
+
+/// Tells whether one word of the path holds letters of Latin and of a script that looks like it.
+pub(super) fn mixes_scripts(path: &str) -> bool {
+    let looks_alike = |letter: char| matches!(letter, '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}' | '\u{530}'..='\u{58f}');
+    path.split(|letter: char| !letter.is_alphanumeric())
+        .any(|part| part.chars().any(|letter| letter.is_ascii_alphabetic()) && part.chars().any(looks_alike))
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

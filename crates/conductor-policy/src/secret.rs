@@ -1,0 +1,195 @@
+//! Finds secrets in text: providers' tokens by their published form, keys, passwords in addresses, assigned values.
+//!
+//! One automaton looks for the words that a secret can begin with or be called; what it points at is then confirmed by
+//! matching that is anchored there and bounded, so that no input takes more than linear time. A sighting depends on
+//! its own line and on a bounded part of it only ([`REACH`]), private keys excepted; streams rely on that.
+//!
+//! This module does not know what follows from a sighting, nor the secrets of this instance: see [`live`].
+
+pub mod live;
+mod address;
+pub(crate) mod armour;
+mod flag;
+mod form;
+mod named;
+mod value;
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+/// How far after its first byte a secret can reach, private keys excepted.
+pub const REACH: usize = 8 * 1024;
+/// How far before its first byte the reason for a sighting can stand.
+pub const CONTEXT: usize = 256;
+
+/// A secret, or what is taken for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it stands, in bytes.
+    pub range: Range<usize>,
+    /// How sure that is.
+    pub certainty: Certainty,
+}
+
+/// What kind of secret it is, as a stable word: `github-token`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(pub(crate) &'static str);
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// How sure a sighting is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Named like a secret or shaped a little like one; enough to redact it, not to accuse anybody.
+    Hinted,
+    /// Named like a secret, and random like one.
+    Likely,
+    /// The form that a provider publishes.
+    Certain,
+}
+
+/// Finds what is at least [`Certainty::Likely`], for judging a change.
+pub fn scan(text: &[u8]) -> Vec<Sighting> {
+    sight(text)
+        .into_iter()
+        .filter(|sighting| sighting.certainty >= Certainty::Likely)
+        .collect()
+}
+
+/// What an automaton's word leads to.
+enum Lead {
+    Form(usize),
+    Name,
+    Address,
+    Armour,
+    Scheme,
+    Flag,
+}
+
+struct Leads {
+    words: AhoCorasick,
+    leads: Vec<Lead>,
+}
+
+/// The table is the fastest to walk; without optimisation it takes a test longer to make than to use.
+const AUTOMATON: AhoCorasickKind = if cfg!(debug_assertions) {
+    AhoCorasickKind::ContiguousNFA
+} else {
+    AhoCorasickKind::DFA
+};
+
+static LEADS: LazyLock<Leads> = LazyLock::new(|| {
+    let mut words = Vec::new();
+    let mut leads = Vec::new();
+    let mut lead = |word: &str, lead: Lead| {
+        words.push(word.to_owned());
+        leads.push(lead);
+    };
+    for (word, index) in form::words() {
+        lead(word, Lead::Form(index));
+    }
+    for word in named::WORDS {
+        lead(word, Lead::Name);
+    }
+    for word in address::SCHEMES {
+        lead(word, Lead::Scheme);
+    }
+    for word in flag::WORDS {
+        lead(word, Lead::Flag);
+    }
+    lead("://", Lead::Address);
+    lead(armour::WORD, Lead::Armour);
+    let words = AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::Standard)
+        .kind(Some(AUTOMATON))
+        .build(&words)
+        .expect("a hundred short words make a small automaton");
+    Leads { words, leads }
+});
+
+/// Finds everything, sorted, none overlapping another.
+pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
+    let leads = &*LEADS;
+    let mut found = Vec::new();
+    let (mut named_until, mut key_until) = (0, 0);
+    for hit in leads.words.find_overlapping_iter(text) {
+        let (start, end) = (hit.start(), hit.end());
+        match &leads.leads[hit.pattern().as_usize()] {
+            Lead::Form(index) => found.extend(form::at(*index, text, start)),
+            Lead::Name => {
+                // A name may hold several of the words; it is judged once.
+                if end > named_until {
+                    let (sighting, until) = named::at(text, end);
+                    named_until = until;
+                    found.extend(sighting);
+                }
+            }
+            Lead::Address => found.extend(address::password(text, start)),
+            Lead::Scheme => found.extend(address::authorization(text, start, end)),
+            Lead::Flag => found.extend(flag::at(text, start, end)),
+            // Armour inside a key is part of it; looking again would make many of them take quadratic time.
+            Lead::Armour if start < key_until => {}
+            Lead::Armour => {
+                let key = armour::at(text, start);
+                key_until = key.as_ref().map_or(key_until, |key| key.range.end);
+                found.extend(key);
+            }
+        }
+    }
+    merge(found)
+}
+
+/// Joins what overlaps; the surer kind names the whole. A private key stays by itself, because a stream can know its
+/// beginning long before its end.
+pub(crate) fn merge(mut found: Vec<Sighting>) -> Vec<Sighting> {
+    found.sort_by_key(|sighting| (sighting.range.start, std::cmp::Reverse(sighting.range.end)));
+    let mut merged: Vec<Sighting> = Vec::with_capacity(found.len());
+    for next in found {
+        match merged.last_mut() {
+            Some(last) if next.range.start < last.range.end && next.kind == armour::KIND => {
+                if last.kind != armour::KIND {
+                    last.range.end = next.range.start;
+                    if last.range.is_empty() {
+                        merged.pop();
+                    }
+                    merged.push(next);
+                }
+            }
+            Some(last) if next.range.start < last.range.end && last.kind == armour::KIND => {}
+            Some(last) if next.range.start < last.range.end => {
+                last.range.end = last.range.end.max(next.range.end);
+                if next.certainty > last.certainty {
+                    last.kind = next.kind;
+                    last.certainty = next.certainty;
+                }
+            }
+            Some(_) | None => merged.push(next),
+        }
+    }
+    merged
+}
+
+/// Returns where the line that `at` stands in ends, or where its bounded part does.
+fn line_end(text: &[u8], at: usize) -> usize {
+    let limit = text.len().min(at + REACH);
+    text.get(at..limit)
+        .and_then(|rest| memchr::memchr2(b'\n', b'\r', rest))
+        .map_or(limit, |length| at + length)
+}
+
+/// Returns where the line that `at` stands in begins, or where its bounded part does.
+fn line_start(text: &[u8], at: usize) -> usize {
+    let limit = at.saturating_sub(CONTEXT);
+    text.get(limit..at)
+        .and_then(|before| memchr::memrchr2(b'\n', b'\r', before))
+        .map_or(limit, |length| limit + length + 1)
+}

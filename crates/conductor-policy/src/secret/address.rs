@@ -1,0 +1,95 @@
+//! Passwords in addresses (`scheme://user:password@host`) and credentials after their scheme (`Bearer …`).
+//!
+//! This module does not know names: see `named`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{Certainty, Kind, Sighting, line_end, line_start, value};
+
+/// Authorization schemes whose credentials stand right after them.
+pub(super) const SCHEMES: &[&str] = &["bearer ", "basic ", "ssws ", "authorization: token ", "\"token "];
+
+/// A longer name of a user is none; what a sighting rests on stands near it.
+const LONGEST_USER: usize = 128;
+
+/// Finds the password of an address whose `://` begins at `at`.
+pub(super) fn password(text: &[u8], at: usize) -> Option<Sighting> {
+    if !text.get(at.checked_sub(1)?)?.is_ascii_alphanumeric() {
+        return None;
+    }
+    let begin = at + 3;
+    let line = text.get(begin..line_end(text, begin))?;
+    let length = line
+        .iter()
+        .position(|byte| {
+            byte.is_ascii_whitespace() || matches!(byte, b'/' | b'?' | b'"' | b'\'' | b'`' | b'\\')
+        })
+        .unwrap_or(line.len());
+    let authority = line.get(..length)?;
+    let host = memchr::memrchr(b'@', authority)?;
+    let colon = memchr::memchr(b':', authority.get(..host.min(LONGEST_USER))?)?;
+    let user = authority.get(..colon)?;
+    let password = authority.get(colon + 1..host)?;
+    if password.is_empty() || value::is_open(password) {
+        return None;
+    }
+    let is_sample = value::is_sample_password(password) || user == password;
+    let certainty = if is_sample {
+        Certainty::Hinted
+    } else {
+        Certainty::Likely
+    };
+    Some(Sighting {
+        kind: Kind("password-in-address"),
+        range: begin + colon + 1..begin + host,
+        certainty,
+    })
+}
+
+/// Finds the credentials after the scheme that stands at `start..end`.
+pub(super) fn authorization(text: &[u8], start: usize, end: usize) -> Option<Sighting> {
+    let before = start.checked_sub(1).and_then(|before| text.get(before));
+    if before.is_some_and(u8::is_ascii_alphanumeric) {
+        return None;
+    }
+    let line = text.get(end..line_end(text, end))?;
+    let length = line
+        .iter()
+        .position(|byte| {
+            !(byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'~' | b'+' | b'/' | b'-' | b'='))
+        })
+        .unwrap_or(line.len());
+    let credentials = line.get(..length)?;
+    let scheme = text.get(start..end)?;
+    let is_likely = if scheme.eq_ignore_ascii_case(b"basic ") {
+        is_user_and_password(credentials)
+    } else {
+        length >= 20 && value::is_random(credentials)
+    };
+    // Prose speaks of bearers and tokens, too; a header is named on the line, or the value could not be a word.
+    let is_hinted = length >= 8 && !value::is_blank(credentials) && {
+        let named = text.get(line_start(text, start)..start)?.to_ascii_lowercase();
+        memchr::memmem::find(&named, b"authorization").is_some()
+    };
+    let certainty = match (is_likely, is_hinted) {
+        (true, _) => Certainty::Likely,
+        (false, true) => Certainty::Hinted,
+        (false, false) => return None,
+    };
+    Some(Sighting {
+        kind: Kind("authorization"),
+        range: end..end + length,
+        certainty,
+    })
+}
+
+/// Tells whether the text is `user:password` in base64.
+pub(super) fn is_user_and_password(text: &[u8]) -> bool {
+    let Ok(plain) = STANDARD.decode(text) else {
+        return false;
+    };
+    text.len() >= 12
+        && plain.contains(&b':')
+        && plain.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ')
+}

@@ -1,0 +1,461 @@
+//! Values that are assigned to a name which says that they are secret: `DB_PASSWORD=…`, `"token": "…"`, `<password>…`.
+//!
+//! The ways of assigning are those of programs, settings, markup and command lines. This module does not know
+//! providers: see `form`.
+
+use super::{Certainty, Kind, Sighting, address, line_end, line_start, value};
+
+/// Words that a secret's name holds; the automaton leads here by them.
+pub(super) const WORDS: &[&str] = &[
+    "pass", "pwd", "secret", "token", "key", "auth", "cred", "login", "_pat",
+];
+
+/// What the name of a secret ends in, written without separators.
+const ENDS: [&str; 30] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "authkey",
+    "encryptionkey",
+    "signingkey",
+    "licensekey",
+    "appkey",
+    "accountkey",
+    "storagekey",
+    "masterkey",
+    "sharedkey",
+    "cakey",
+    "applicationkey",
+    "subscriptionkey",
+    "credential",
+    "credentials",
+    "secretkeybase",
+    "smtppass",
+    "dbpass",
+    "userpass",
+    "becomepass",
+    "sessionkey",
+];
+
+/// Last words that name a secret only when they stand alone.
+const LAST_WORDS: [&str; 4] = ["pass", "auth", "pat", "login"];
+
+/// What may follow the name of a secret without making it another thing.
+const TAILS: [&str; 10] = [
+    "prod",
+    "production",
+    "dev",
+    "staging",
+    "old",
+    "new",
+    "value",
+    "default",
+    "base64",
+    "plain",
+];
+
+/// What makes a token one of a text or of a list.
+const OTHER_TOKENS: [&str; 16] = [
+    "next",
+    "page",
+    "nextpage",
+    "continuation",
+    "pad",
+    "bos",
+    "eos",
+    "unk",
+    "sep",
+    "cls",
+    "mask",
+    "cancellation",
+    "cancel",
+    "sync",
+    "stop",
+    "special",
+];
+
+/// A shorter value is more likely a word about a secret than one.
+const SHORTEST_HINT: usize = 6;
+const LONGEST_NAME: usize = 64;
+const LONGEST_VALUE: usize = 512;
+
+/// Judges the name around the word that ends at `end`; returns where the name ends, too.
+pub(super) fn at(text: &[u8], end: usize) -> (Option<Sighting>, usize) {
+    let rest = text
+        .get(end..text.len().min(end + LONGEST_NAME))
+        .unwrap_or_default();
+    let name_end = end + rest.iter().take_while(|byte| is_name(**byte)).count();
+    (judge(text, end, name_end), name_end)
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+fn judge(text: &[u8], word_end: usize, name_end: usize) -> Option<Sighting> {
+    let line = text.get(..line_end(text, name_end))?;
+    let from = line_start(text, word_end).max(word_end.saturating_sub(LONGEST_NAME));
+    // Most names are no assignment at all: look at what follows before anything else.
+    let assigned = assignment(line, name_end)?;
+    let before = text.get(from..word_end)?;
+    let length = before
+        .iter()
+        .rev()
+        .take_while(|byte| is_name(**byte) || **byte == b'.')
+        .count();
+    let name_start = word_end - length;
+    let name = Name::parse(text.get(name_start..name_end)?)?;
+    let is_in_place = match assigned.by {
+        By::Sign | By::Pair => true,
+        By::Markup => text.get(name_start.checked_sub(1)?) == Some(&b'<') || assigned.name_is_quoted,
+        By::Call => name.is_call,
+        By::Space => may_stand_apart(text, from, name_start, name_end, &assigned),
+    };
+    let found = line.get(assigned.value.clone())?;
+    let certainty = is_in_place
+        .then(|| certainty(&name, found, &assigned))
+        .flatten()?;
+    Some(Sighting {
+        kind: Kind(name.kind),
+        range: assigned.value,
+        certainty,
+    })
+}
+
+/// How a value follows its name.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+enum By {
+    /// `=`, `:`, `:=`, `=>`.
+    Sign,
+    /// `"name", "value"`.
+    Pair,
+    /// `<name>value</name>`.
+    Markup,
+    /// `name("value")`.
+    Call,
+    /// `--name value`, `NAME 'value'`.
+    Space,
+}
+
+struct Assigned {
+    by: By,
+    value: std::ops::Range<usize>,
+    is_quoted: bool,
+    /// Whether blanks stand around the sign.
+    is_spaced: bool,
+    sign: u8,
+    name_is_quoted: bool,
+}
+
+/// Reads what follows a name that ends at `at`, up to the end of its line.
+fn assignment(line: &[u8], at: usize) -> Option<Assigned> {
+    let mut here = at;
+    let mut name_is_quoted = false;
+    for _ in 0..4 {
+        match line.get(here) {
+            Some(b'"' | b'\'' | b'`') => name_is_quoted = true,
+            Some(b'\\' | b']' | b')' | b'?' | b'!') => {}
+            Some(_) | None => break,
+        }
+        here += 1;
+    }
+    let sign_at = here + blanks(line, here);
+    let sign = *line.get(sign_at)?;
+    let next = line.get(sign_at + 1).copied().unwrap_or(b' ');
+    let spaced = sign_at > here;
+    let (by, after) = match (sign, next) {
+        (b'=', b'=' | b'~') | (b':', b':') => return None,
+        (b'=', b'>') | (b':', b'=') => (By::Sign, sign_at + 2),
+        (b'=', _) => (By::Sign, sign_at + 1),
+        (b':', _) => (By::Sign, after_type(line, sign_at + 1)),
+        (b',', _) if name_is_quoted && !spaced => (By::Pair, sign_at + 1),
+        (b'>', _) if !spaced => (By::Markup, sign_at + 1),
+        (b'(', b'"' | b'\'') if !spaced => (By::Call, sign_at + 1),
+        _ if spaced => (By::Space, sign_at),
+        _ => return None,
+    };
+    let begin = after + blanks(line, after);
+    let (value, is_quoted) = value_at(line, begin, by)?;
+    (by != By::Pair || is_quoted).then_some(Assigned {
+        by,
+        is_spaced: spaced || begin > after,
+        value,
+        is_quoted,
+        sign,
+        name_is_quoted,
+    })
+}
+
+/// Skips a type between `:` and ` = `.
+fn after_type(line: &[u8], at: usize) -> usize {
+    let rest = line.get(at..line.len().min(at + 48)).unwrap_or_default();
+    let Some(length) = memchr::memmem::find(rest, b" = ") else {
+        return at;
+    };
+    let is_type = rest[..length]
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || b" _&'<>[]?.:|,*".contains(byte));
+    if is_type { at + length + 3 } else { at }
+}
+
+/// Counts blanks; more of them than a table needs part the value from its name.
+fn blanks(line: &[u8], at: usize) -> usize {
+    line.get(at..)
+        .unwrap_or_default()
+        .iter()
+        .take(32)
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .count()
+}
+
+/// Reads a value: to the closing quote, to the next tag, or to what ends a bare word.
+fn value_at(line: &[u8], at: usize, by: By) -> Option<(std::ops::Range<usize>, bool)> {
+    let limit = line.len().min(at + LONGEST_VALUE);
+    let mut begin = at;
+    let is_quote = |at: usize| matches!(line.get(at), Some(b'"' | b'\'' | b'`'));
+    if matches!(line.get(begin), Some(b'b' | b'r' | b'u' | b'f' | b'@' | b'\\')) && is_quote(begin + 1) {
+        begin += 1;
+    }
+    if is_quote(begin) {
+        let quote = *line.get(begin)?;
+        let is_escaped = begin > at && line.get(at) == Some(&b'\\');
+        begin += 1;
+        let end = if is_escaped { b'\\' } else { quote };
+        if let Some(length) = memchr::memchr(end, line.get(begin..limit)?) {
+            return Some((scheme_skipped(line, begin..begin + length), true));
+        }
+    }
+    let rest = line.get(begin..limit)?;
+    let length = rest
+        .iter()
+        .position(|byte| {
+            if by == By::Markup {
+                *byte == b'<'
+            } else {
+                ends_bare(*byte)
+            }
+        })
+        .unwrap_or(rest.len());
+    // What goes on like an expression is code, not a value.
+    let is_code =
+        by != By::Markup && matches!(rest.get(length), Some(b'(' | b'[' | b'{' | b'<')) && length > 0;
+    (!is_code).then_some((scheme_skipped(line, begin..begin + length), false))
+}
+
+fn ends_bare(byte: u8) -> bool {
+    byte.is_ascii_whitespace()
+        || matches!(
+            byte,
+            b'"' | b'\''
+                | b'`'
+                | b'\\'
+                | b','
+                | b';'
+                | b'&'
+                | b'('
+                | b')'
+                | b'['
+                | b']'
+                | b'{'
+                | b'}'
+                | b'<'
+                | b'>'
+        )
+}
+
+/// Leaves out `base64:` and the like before a value.
+fn scheme_skipped(line: &[u8], range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let has_scheme = line
+        .get(range.clone())
+        .is_some_and(|value| value.starts_with(b"base64:"));
+    if has_scheme {
+        range.start + 7..range.end
+    } else {
+        range
+    }
+}
+
+/// Tells whether a value may follow its name after a mere blank: on a command line, in SQL, in a netrc file.
+fn may_stand_apart(
+    text: &[u8],
+    from: usize,
+    name_start: usize,
+    name_end: usize,
+    assigned: &Assigned,
+) -> bool {
+    let name = text.get(name_start..name_end).unwrap_or_default();
+    let before = text.get(from..name_start).unwrap_or_default();
+    let is_option = name.starts_with(b"--");
+    let is_sql = assigned.is_quoted && name.eq_ignore_ascii_case(b"password");
+    let is_netrc = name == b"password"
+        && (before.iter().all(u8::is_ascii_whitespace) || memchr::memmem::find(before, b"login ").is_some());
+    let is_header = assigned.is_quoted && name.eq_ignore_ascii_case(b"authorization");
+    is_option || is_sql || is_netrc || is_header
+}
+
+fn certainty(name: &Name, found: &[u8], assigned: &Assigned) -> Option<Certainty> {
+    if value::is_open(found) || value::is_reference(found) || found.starts_with(b"-----") {
+        return None;
+    }
+    let is_likely = match name.end {
+        NameEnd::Secret => value::is_random(found),
+        NameEnd::Auth => {
+            address::is_user_and_password(found) || (found.len() >= 20 && value::is_random(found))
+        }
+        NameEnd::Login => found.len() >= 32 && value::is_random(found),
+    };
+    if is_likely {
+        return Some(Certainty::Likely);
+    }
+    let is_assigned = match (assigned.by, assigned.sign) {
+        (By::Sign, b'=') => assigned.is_quoted || !assigned.is_spaced,
+        (By::Sign, _) => assigned.is_quoted || !assigned.is_spaced || found.iter().any(u8::is_ascii_digit),
+        (By::Markup | By::Pair, _) => true,
+        (By::Call | By::Space, _) => false,
+    };
+    let is_hinted = is_assigned
+        && name.is_plain
+        && String::from_utf8_lossy(found).chars().count() >= SHORTEST_HINT
+        && !found.iter().any(u8::is_ascii_whitespace)
+        && !value::is_sample(found)
+        && !value::is_sample_password(found)
+        // A bare word with dots is a place in somebody's code.
+        && (assigned.is_quoted || !(found.contains(&b'.') && value::is_words(found)));
+    is_hinted.then_some(Certainty::Hinted)
+}
+
+/// What the name of a secret says.
+struct Name {
+    kind: &'static str,
+    end: NameEnd,
+    /// One of the four words that leave no doubt; their values are redacted even when they are words.
+    is_plain: bool,
+    /// A function that takes the secret itself.
+    is_call: bool,
+}
+
+enum NameEnd {
+    Secret,
+    Auth,
+    Login,
+}
+
+impl Name {
+    fn parse(name: &[u8]) -> Option<Self> {
+        let name = std::str::from_utf8(name).ok()?.trim_end_matches(['-', '_']);
+        let words = words_of(name.trim_end_matches(|c: char| c.is_ascii_digit()));
+        let kept = match words.split_last() {
+            Some((last, rest)) if !rest.is_empty() && TAILS.contains(&last.as_str()) => rest,
+            Some(_) | None => words.as_slice(),
+        };
+        let (last, before) = kept.split_last()?;
+        let joined = kept.concat();
+        if last == "token"
+            && before
+                .last()
+                .is_some_and(|word| OTHER_TOKENS.contains(&word.as_str()))
+        {
+            return None;
+        }
+        let end = match last.as_str() {
+            "auth" | "authorization" => NameEnd::Auth,
+            "login" => NameEnd::Login,
+            _ if LAST_WORDS.contains(&last.as_str()) || ENDS.iter().any(|end| joined.ends_with(end)) => {
+                NameEnd::Secret
+            }
+            _ => return None,
+        };
+        let is_password = ["password", "passwd", "pwd", "pass", "passphrase"]
+            .iter()
+            .any(|word| joined.ends_with(word));
+        Some(Self {
+            kind: if is_password {
+                "password"
+            } else {
+                "assigned-secret"
+            },
+            end,
+            is_plain: ["password", "passwd", "secret", "token"]
+                .iter()
+                .any(|word| joined.ends_with(word)),
+            is_call: last == "login" || (before.first().is_some_and(|word| word == "set")),
+        })
+    }
+}
+
+/// Takes a name apart: at separators, and where a capital follows a small letter.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before_is_small = false;
+    for letter in name.chars() {
+        let begins = letter.is_ascii_uppercase() && before_is_small;
+        before_is_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        if begins || !letter.is_ascii_alphanumeric() {
+            words.push(String::new());
+        }
+        if letter.is_ascii_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.push(letter.to_ascii_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_told_from_names_around_them() {
+        for name in [
+            "password",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "postgresqlPassword",
+            "clientSecret",
+            "X-Api-Key",
+            "apiKey",
+            "secret_key_base",
+            "spring.datasource.password",
+            "API_TOKEN_PROD",
+            "password1",
+            "smtp_pass",
+            "_auth",
+            "AccountKey",
+            "DD_APP_KEY",
+        ] {
+            assert!(Name::parse(name.as_bytes()).is_some(), "{name}");
+        }
+        for name in [
+            "tokens",
+            "tokenizer",
+            "token_url",
+            "PASSWORD_MIN_LENGTH",
+            "public_key",
+            "cacheKey",
+            "primary_key",
+            "key",
+            "password_hash",
+            "passwordResetUrl",
+            "bypass",
+            "compass",
+            "secretName",
+            "nextPageToken",
+            "pad_token",
+            "idempotency_key",
+            "author",
+            "monkey",
+        ] {
+            assert!(Name::parse(name.as_bytes()).is_none(), "{name}");
+        }
+    }
+}

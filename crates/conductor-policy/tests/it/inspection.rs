@@ -1,0 +1,251 @@
+//! What is objected to in a change, hostile changes first.
+
+use conductor_domain::diff::{FindingKind, Severity};
+use conductor_policy::hidden::visible;
+use conductor_policy::inspect::pattern::{InvalidPattern, Pattern};
+use conductor_policy::inspect::{Change, Inspector, Limits, Objection, Side, Subject};
+use conductor_policy::secret::live::LiveSecrets;
+
+use Severity::{NeedsApproval, Violation};
+
+const LIVE: &str = "live-secret-of-this-instance";
+
+fn inspector() -> Inspector {
+    let pattern = Pattern::new("no-console", r"console\.log\(", NeedsApproval, "web/").expect("valid");
+    Inspector::new(Limits::default(), vec![pattern], LiveSecrets::new([LIVE]))
+}
+
+fn token() -> String {
+    ["gh", "p_", "0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"].concat()
+}
+
+/// Inspects one file that the plan names.
+fn of(path: &str, before: &str, after: &str) -> Vec<(usize, Subject, Severity)> {
+    whole(path, before, after)
+        .into_iter()
+        .map(|objection| (objection.line, objection.subject, objection.severity))
+        .collect()
+}
+
+fn whole(path: &str, before: &str, after: &str) -> Vec<Objection> {
+    let side = |text: &'static str| {
+        if text.is_empty() {
+            Side::Absent
+        } else {
+            Side::File(text.as_bytes())
+        }
+    };
+    let (before, after): (&'static str, &'static str) = (before.to_owned().leak(), after.to_owned().leak());
+    let change = Change {
+        path,
+        before: side(before),
+        after: side(after),
+        marks: &[],
+    };
+    inspector().inspect(&[change], &[path.to_owned()])
+}
+
+/// SEC-4: a secret in an added line stops the run; one that stood there before is not this change's.
+#[test]
+fn secrets_in_added_lines_are_found_and_never_shown() {
+    let line = format!("token = \"{}\"\n", token());
+    assert_eq!(of("a.py", "", &line), [(1, Subject::Secret, Violation)]);
+    assert_eq!(
+        of("a.py", "x\n", &format!("x\ny\n{line}")),
+        [(3, Subject::Secret, Violation)]
+    );
+    assert_eq!(of("a.py", &line, &format!("{line}z\n")), []);
+    assert_eq!(of("a.py", &line, ""), []);
+    assert_eq!(
+        of("a.py", "", "db_password = 'k3Qz9!xW7mPv'\n"),
+        [(1, Subject::Secret, NeedsApproval)]
+    );
+    assert_eq!(
+        of("a.bin", "", &format!("\0\0{}", token())),
+        [(1, Subject::Secret, Violation)]
+    );
+    assert_eq!(
+        of("a.txt", "", &format!("x {LIVE}")),
+        [(1, Subject::Secret, Violation)]
+    );
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----\n";
+    assert_eq!(of("k.pem", "", key), [(1, Subject::Secret, Violation)]);
+    let console = format!("console.log('{}')\n", token());
+    let shown = format!("{:?}", whole("web/a.js", "", &console));
+    assert!(
+        shown.contains("console.log('[redacted]')") && !shown.contains(&token()),
+        "{shown}"
+    );
+}
+
+/// SEC-4, S-19, S-49, S-51.
+#[test]
+fn paths_are_judged_by_what_they_decide() {
+    let forbidden = (0, Subject::Tree(FindingKind::ForbiddenPath), Violation);
+    let harness = (0, Subject::Harness, NeedsApproval);
+    for (path, expected) in [
+        (".github/workflows/ci.yml", vec![forbidden.clone()]),
+        (".GitHub/Workflows/deep/ci.yml", vec![forbidden.clone()]),
+        (".github/workflows", vec![forbidden.clone()]),
+        (".github/workflows-guide.md", vec![]),
+        ("CODEOWNERS", vec![forbidden.clone()]),
+        ("src/codeowners", vec![]),
+        (".github/settings.yml", vec![forbidden]),
+        (".env", vec![(0, Subject::EnvironmentFile, NeedsApproval)]),
+        (
+            "app/.env.production",
+            vec![(0, Subject::EnvironmentFile, NeedsApproval)],
+        ),
+        (".env.example", vec![]),
+        ("crates/a/build.rs", vec![harness.clone()]),
+        (".cargo/config.toml", vec![harness.clone()]),
+        ("tests/conftest.py", vec![harness.clone()]),
+        ("Makefile", vec![harness.clone()]),
+        ("jest.config.ts", vec![harness]),
+        ("src/main.rs", vec![]),
+        (
+            "src/p\u{430}yment.rs",
+            vec![(0, Subject::MixedScripts, NeedsApproval)],
+        ),
+        ("src/платёж.rs", vec![]),
+        ("src/a\u{202e}b.rs", vec![(0, Subject::HiddenText, NeedsApproval)]),
+    ] {
+        assert_eq!(of(path, "", "x\n"), expected, "{path}");
+    }
+    let manifest =
+        |scripts: &str, version: &str| format!("{{\"version\": \"{version}\", \"scripts\": {scripts}}}");
+    let (old, new) = (
+        manifest("{\"test\": \"jest\"}", "1"),
+        manifest("{\"test\": \"jest\"}", "2"),
+    );
+    assert_eq!(of("package.json", &old, &new), []);
+    let forged = manifest("{\"test\": \"true\"}", "1");
+    assert_eq!(
+        of("package.json", &old, &forged),
+        [(0, Subject::Harness, NeedsApproval)]
+    );
+    assert_eq!(
+        of("package.json", &old, "{not json"),
+        [(0, Subject::Harness, NeedsApproval)]
+    );
+}
+
+/// S-11, S-51: what git's look at the trees marked is passed on, and files outside the plan ask again.
+#[test]
+fn marks_and_the_plan_are_kept_to() {
+    let change = |path, marks| Change {
+        path,
+        before: Side::Absent,
+        after: Side::Link,
+        marks,
+    };
+    let changes = [
+        change("vendor/x", &[FindingKind::Gitlink][..]),
+        change("link", &[FindingKind::EscapingSymlink]),
+        change("docs/a.md", &[]),
+        change("docsx", &[]),
+    ];
+    let plan = ["vendor/x".to_owned(), "docs/".to_owned()];
+    let found: Vec<(String, Subject)> = inspector()
+        .inspect(&changes, &plan)
+        .into_iter()
+        .map(|objection| (objection.path, objection.subject))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("docsx".to_owned(), Subject::Tree(FindingKind::OutsidePlan)),
+            ("link".to_owned(), Subject::Tree(FindingKind::OutsidePlan)),
+            ("link".to_owned(), Subject::Tree(FindingKind::EscapingSymlink)),
+            ("vendor/x".to_owned(), Subject::Tree(FindingKind::Gitlink)),
+        ]
+    );
+}
+
+/// SEC-4, S-49: sizes, lines and numbers have limits; what cannot be read is not passed over.
+#[test]
+fn what_is_too_large_to_judge_is_said() {
+    assert_eq!(
+        of("a.txt", "", &"line\n".repeat(300_000)),
+        [(0, Subject::LargeFile, NeedsApproval)]
+    );
+    assert_eq!(
+        of("a.bin", "", &"\0".repeat(300_000)),
+        [(0, Subject::LargeBinary, NeedsApproval)]
+    );
+    assert_eq!(of("a.bin", "", &"\0".repeat(200_000)), []);
+    assert_eq!(
+        of("a.js", "", &"x".repeat(20_000)),
+        [(1, Subject::LongLine, NeedsApproval)]
+    );
+    let unread = Change {
+        path: "huge",
+        before: Side::Absent,
+        after: Side::Unread { size: 5 },
+        marks: &[],
+    };
+    let found = inspector().inspect(&[unread; 101], &["huge".to_owned()]);
+    let subjects: Vec<&Subject> = found.iter().map(|objection| &objection.subject).collect();
+    assert_eq!(subjects, [&Subject::ManyFiles, &Subject::LargeFile]);
+}
+
+/// SEC-4, S-48: characters that are not seen, or that turn the text around.
+#[test]
+fn hidden_characters_are_found_and_shown_as_codes() {
+    let found = whole("a.rs", "", "let a = 1; // \u{202e} evil\nok\nzero\u{200b}width\n");
+    let seen: Vec<(usize, &str)> = found
+        .iter()
+        .map(|one| (one.line, one.evidence.as_str()))
+        .collect();
+    assert_eq!(
+        seen,
+        [(1, "let a = 1; // ⟨U+202E⟩ evil"), (3, "zero⟨U+200B⟩width")]
+    );
+    assert_eq!(of("a.txt", "", "windows\r\nline\tends ❤\u{fe0f} é 日本\r\n"), []);
+    for hidden in [
+        "\u{1b}[31m",
+        "\u{2066}",
+        "\u{e0041}",
+        "\u{fe01}",
+        "\u{e0100}",
+        "\u{e000}",
+        "\u{2028}",
+        "\u{feff}",
+        "\r",
+    ] {
+        assert_eq!(visible(hidden).count, 1, "{hidden:?}");
+    }
+    assert_eq!(visible("plain\n\ttext").text, "plain\n\ttext");
+}
+
+/// SEC-4: patterns of operators run in linear time, or are refused.
+#[test]
+fn patterns_apply_where_they_say_and_explosive_ones_are_refused() {
+    let subject = || Subject::Pattern("no-console".to_owned());
+    assert_eq!(
+        of("web/a.js", "", "a\nconsole.log(1)\n"),
+        [(2, subject(), NeedsApproval)]
+    );
+    assert_eq!(of("server/a.js", "", "console.log(1)\n"), []);
+    assert_eq!(of("web/a.js", "console.log(1)\n", "console.log(1)\nb\n"), []);
+    let make = |expression: &str| Pattern::new("p", expression, Violation, "").map(|_| ());
+    assert_eq!(make(&"a".repeat(501)), Err(InvalidPattern::TooLong(501)));
+    assert_eq!(make("x*"), Err(InvalidPattern::MatchesEverything));
+    assert!(matches!(make("(a"), Err(InvalidPattern::Unusable(_))));
+    assert!(matches!(
+        make(r"\w{1000}{1000}"),
+        Err(InvalidPattern::Unusable(_))
+    ));
+    assert!(matches!(make(r"(?=look)"), Err(InvalidPattern::Unusable(_))));
+    // A backtracking engine would not come back from this one.
+    let slow = Pattern::new("p", r"(a+)+$", Violation, "").expect("valid");
+    let inspector = Inspector::new(Limits::default(), vec![slow], LiveSecrets::new([]));
+    let line = "a".repeat(9000) + "b";
+    let change = Change {
+        path: "a",
+        before: Side::Absent,
+        after: Side::File(line.as_bytes()),
+        marks: &[],
+    };
+    assert_eq!(inspector.inspect(&[change], &["a".to_owned()]), []);
+}

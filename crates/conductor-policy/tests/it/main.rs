@@ -1,0 +1,8 @@
+//! The policy crate, judged from outside.
+
+mod corpus;
+mod secrets;
+mod redaction;
+mod authority;
+mod inspection;
+mod supply;

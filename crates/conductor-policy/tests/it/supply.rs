@@ -1,0 +1,259 @@
+//! Dependencies that come, go and change, in the files of every ecosystem that is read.
+
+use conductor_policy::supply::{ChangedFile, compare, is_manifest};
+
+fn check(path: &str, before: &str, after: &str, expected: &[&str]) {
+    let change = compare(&[ChangedFile {
+        path,
+        before: before.as_bytes(),
+        after: after.as_bytes(),
+    }]);
+    let rendered = change.render();
+    let lines: Vec<&str> = rendered.lines().collect();
+    assert_eq!(lines, expected, "{path}");
+}
+
+/// SEC-5.
+#[test]
+fn cargo() {
+    check(
+        "Cargo.toml",
+        "[dependencies]\nserde = \"1\"\nold = { version = \"2\", features = [\"x\"] }\n",
+        "[dependencies]\nserde = \"1.0.200\"\nrenamed = { package = \"real\", git = \"https://git.example.com/r\", rev = \"ab\" }\n\
+         [target.'cfg(unix)'.dev-dependencies]\nnix = { workspace = true }\n[workspace.dependencies]\ntokio = \"1\"\n\
+         [patch.crates-index]\nserde = { path = \"evil\" }\n",
+        &[
+            "added cargo nix workspace in Cargo.toml",
+            "added cargo real git https://git.example.com/r rev ab in Cargo.toml",
+            "added cargo tokio 1 in Cargo.toml",
+            "changed cargo serde 1 to 1.0.200, patch path evil in Cargo.toml",
+            "removed cargo old 2 in Cargo.toml",
+        ],
+    );
+    let package = |name: &str, version: &str, source: &str| {
+        format!("[[package]]\nname = \"{name}\"\nversion = \"{version}\"\n{source}\n")
+    };
+    let registry = "source = \"registry+https://index.example.com\"";
+    check(
+        "a/Cargo.lock",
+        &(package("own", "1.0.0", "") + &package("rand", "0.8.5", registry)),
+        &(package("own", "2.0.0", "")
+            + &package("rand", "0.8.5", registry)
+            + &package("rand", "0.9.0", registry)
+            + &package(
+                "git-dep",
+                "0.1.0",
+                "source = \"git+https://git.example.com/x#abc\"",
+            )),
+        &[
+            "added cargo git-dep 0.1.0 git+https://git.example.com/x#abc in a/Cargo.lock",
+            "changed cargo rand 0.8.5 to 0.8.5, 0.9.0 in a/Cargo.lock",
+        ],
+    );
+}
+
+/// SEC-5.
+#[test]
+fn javascript() {
+    check(
+        "package.json",
+        r#"{"dependencies": {"a": "^1"}}"#,
+        r#"{"dependencies": {"a": "^1"}, "devDependencies": {"left-pad": "1.3.0"}, "overrides": {"a": {"b": "2"}}}"#,
+        &[
+            "added npm left-pad 1.3.0 in package.json",
+            "changed npm a ^1 to ^1, {\"b\":\"2\"} in package.json",
+        ],
+    );
+    check(
+        "package-lock.json",
+        r#"{"packages": {"": {"name": "own"}, "node_modules/a": {"version": "1.0.0"}}}"#,
+        r#"{"packages": {"": {"name": "own"}, "node_modules/a": {"version": "1.0.1"},
+            "node_modules/a/node_modules/@s/b": {"version": "3.0.0"}}}"#,
+        &[
+            "added npm @s/b 3.0.0 in package-lock.json",
+            "changed npm a 1.0.0 to 1.0.1 in package-lock.json",
+        ],
+    );
+    check(
+        "package-lock.json",
+        "",
+        r#"{"lockfileVersion": 1, "dependencies": {"a": {"version": "1", "dependencies": {"b": {"version": "2"}}}}}"#,
+        &[
+            "added npm a 1 in package-lock.json",
+            "added npm b 2 in package-lock.json",
+        ],
+    );
+    check(
+        "yarn.lock",
+        "# yarn lockfile v1\n\nleft-pad@^1.3.0:\n  version \"1.3.0\"\n  resolved \"x\"\n",
+        "# yarn lockfile v1\n\nleft-pad@^1.3.0:\n  version \"1.3.1\"\n\n\"@s/n@^1\", \"@s/n@^1.2\":\n  version \"1.2.0\"\n  dependencies:\n    version \"9\"\n",
+        &[
+            "added npm @s/n 1.2.0 in yarn.lock",
+            "changed npm left-pad 1.3.0 to 1.3.1 in yarn.lock",
+        ],
+    );
+    check(
+        "yarn.lock",
+        "",
+        "__metadata:\n  version: 8\n\n\"chalk@npm:^5\":\n  version: 5.3.0\n  resolution: \"chalk@npm:5.3.0\"\n",
+        &["added npm chalk 5.3.0 in yarn.lock"],
+    );
+    check(
+        "pnpm-lock.yaml",
+        "",
+        "lockfileVersion: '9.0'\nimporters:\n  .:\n    x: 1\npackages:\n\n  '@s/n@1.0.0':\n    resolution: {}\n  /old/2.0.0:\n    dev: true\n  c@3.0.0(d@1): {}\nsnapshots:\n  e@1:\n",
+        &[
+            "added npm @s/n 1.0.0 in pnpm-lock.yaml",
+            "added npm c 3.0.0 in pnpm-lock.yaml",
+            "added npm old 2.0.0 in pnpm-lock.yaml",
+        ],
+    );
+}
+
+/// SEC-5.
+#[test]
+fn python() {
+    check(
+        "pyproject.toml",
+        "[project]\ndependencies = [\"requests>=2\"]\n",
+        "[project]\ndependencies = [\"Requests>=2\", \"typing_extensions[x] ~=4; python_version<'3.9'\", \"u @ https://example.com/u.whl\"]\n\
+         [dependency-groups]\ntest = [\"pytest\"]\n[tool.poetry.group.dev.dependencies]\nblack = \"^24\"\n",
+        &[
+            "added pypi black ^24 in pyproject.toml",
+            "added pypi pytest any in pyproject.toml",
+            "added pypi typing-extensions ~=4 in pyproject.toml",
+            "added pypi u @ https://example.com/u.whl in pyproject.toml",
+        ],
+    );
+    check(
+        "requirements-dev.txt",
+        "# comment\nflask==2.0 # why\n",
+        "flask==2.1 \\\n  --hash=sha256:aa\n-r other.txt\n--index-url https://evil.example.com\n",
+        &[
+            "added pypi --index-url --index-url https://evil.example.com in requirements-dev.txt",
+            "added pypi -r -r other.txt in requirements-dev.txt",
+            "changed pypi flask ==2.0 to ==2.1 in requirements-dev.txt",
+        ],
+    );
+    check(
+        "uv.lock",
+        "",
+        "[[package]]\nname = \"own\"\nversion = \"1\"\nsource = { editable = \".\" }\n[[package]]\nname = \"attrs\"\nversion = \"23\"\nsource = { registry = \"x\" }\n",
+        &["added pypi attrs 23 in uv.lock"],
+    );
+    check(
+        "Pipfile.lock",
+        "",
+        r#"{"default": {"a": {"version": "==1"}}, "develop": {}}"#,
+        &["added pypi a ==1 in Pipfile.lock"],
+    );
+}
+
+/// SEC-5.
+#[test]
+fn go_ruby_and_php() {
+    check(
+        "go.mod",
+        "module m\n\nrequire github.com/a/b v1.0.0\n",
+        "module m\n\nrequire (\n\tgithub.com/a/b v1.1.0\n\tgithub.com/c/d v0.1.0 // indirect\n)\nreplace github.com/a/b => ../evil\n",
+        &[
+            "added go github.com/c/d v0.1.0 in go.mod",
+            "changed go github.com/a/b v1.0.0 to replaced by ../evil, v1.1.0 in go.mod",
+        ],
+    );
+    check(
+        "go.sum",
+        "",
+        "github.com/a/b v1.0.0 h1:x=\ngithub.com/a/b v1.0.0/go.mod h1:y=\n",
+        &["added go github.com/a/b v1.0.0 in go.sum"],
+    );
+    check(
+        "Gemfile",
+        "source 'https://gems.example.com'\ngem 'rails', '~> 7'\n",
+        "source 'https://evil.example.com'\ngem 'rails', '~> 7'\ngem \"rake\"\n",
+        &[
+            "added rubygems rake any in Gemfile",
+            "changed rubygems source 'https://gems.example.com' to 'https://evil.example.com' in Gemfile",
+        ],
+    );
+    check(
+        "Gemfile.lock",
+        "",
+        "GEM\n  specs:\n    rake (13.0.6)\n    rails (7.0)\n      rake (>= 12)\n\nPLATFORMS\n  ruby\n",
+        &[
+            "added rubygems rails 7.0 in Gemfile.lock",
+            "added rubygems rake 13.0.6 in Gemfile.lock",
+        ],
+    );
+    check(
+        "composer.json",
+        "",
+        r#"{"require": {"php": "^8", "a/b": "1.0"}}"#,
+        &[
+            "added composer a/b 1.0 in composer.json",
+            "added composer php ^8 in composer.json",
+        ],
+    );
+    check(
+        "composer.lock",
+        "",
+        r#"{"packages": [{"name": "a/b", "version": "1.0"}], "packages-dev": []}"#,
+        &["added composer a/b 1.0 in composer.lock"],
+    );
+}
+
+/// SEC-5: what cannot be read is never taken for "nothing new".
+#[test]
+fn what_cannot_be_read_is_listed_and_needs_approval() {
+    for (path, after) in [
+        ("Cargo.toml", "not toml ["),
+        ("package.json", "{"),
+        ("pom.xml", "<project/>"),
+        ("app/build.gradle.kts", "x"),
+        ("x.csproj", "<Project/>"),
+        ("yarn.lock", "garbage@x"),
+        ("Cargo.lock", "version = 4"),
+    ] {
+        let change = compare(&[ChangedFile {
+            path,
+            before: b"",
+            after: after.as_bytes(),
+        }]);
+        assert_eq!(change.unread.keys().collect::<Vec<_>>(), [path]);
+        assert!(change.needs_approval() && is_manifest(path));
+    }
+    let binary = compare(&[ChangedFile {
+        path: "go.sum",
+        before: b"",
+        after: &[0xff, 0xfe],
+    }]);
+    assert!(binary.needs_approval());
+    assert!(!is_manifest("src/package.json.rs") && !is_manifest("docs/requirements.md"));
+}
+
+/// SEC-5, BEY-1: the approval is bound to the list; a version or a name more is another list.
+#[test]
+fn the_digest_follows_the_list() {
+    let of = |after: &str| {
+        compare(&[ChangedFile {
+            path: "Cargo.toml",
+            before: b"[dependencies]\na = \"1\"\n",
+            after: after.as_bytes(),
+        }])
+    };
+    let one = of("[dependencies]\na = \"1\"\nb = \"1\"\n");
+    assert_eq!(
+        one.digest(),
+        of("[dependencies]\nb = \"1\"\n\na = \"1\"\n").digest()
+    );
+    assert_ne!(
+        one.digest(),
+        of("[dependencies]\na = \"1\"\nb = \"2\"\n").digest()
+    );
+    assert!(
+        !of("[dependencies]\na = \"2\"\n").needs_approval(),
+        "a changed version is reviewed, not approved"
+    );
+    let forged = of("[dependencies]\na = \"1\"\n\"b\\nadded cargo c 1 in Cargo.toml\" = \"1\"\n");
+    assert_eq!(forged.render().lines().count(), 1, "a name cannot forge a line");
+}

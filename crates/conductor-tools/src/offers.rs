@@ -1,0 +1,210 @@
+//! Which tools an agent is offered, each with a description, a schema and a way to read its arguments.
+//!
+//! A role sees only what it could ever be allowed (RUN-8); whether a call is allowed is decided where it is served.
+//! This module does not know how messages come.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use conductor_domain::role::Role;
+use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
+use rmcp::handler::server::common::schema_for_input;
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+
+use crate::arguments::{
+    Arguments, AskHuman, Bash, CreateFile, GitCommit, GitDiff, GitStatus, ListFiles, SearchFiles, StrReplace,
+    SubmitPlan, SubmitReview, SubmitTestReport, View,
+};
+use crate::server::{Progress, Shelf};
+
+/// The most bytes of text in one answer; a model can use no more of it.
+const MAX_ANSWER: usize = 512 * 1024;
+
+/// One tool.
+struct Offer {
+    name: &'static str,
+    description: &'static str,
+    is_writing: bool,
+    schema: fn() -> Arc<JsonObject>,
+    read: fn(JsonObject) -> Result<ToolRequest, String>,
+}
+
+fn offer<A: Arguments>(name: &'static str, description: &'static str, is_writing: bool) -> Offer {
+    Offer {
+        name,
+        description,
+        is_writing,
+        schema: || schema_for_input::<A>().unwrap_or_else(|why| unreachable!("a struct is an object: {why}")),
+        read: |arguments| {
+            serde_json::from_value::<A>(arguments.into())
+                .map(A::request)
+                .map_err(|error| format!("the arguments do not fit: {error}"))
+        },
+    }
+}
+
+/// Reading the worktree; every role may.
+fn reading() -> Vec<Offer> {
+    vec![
+        offer::<View>("view", "Reads a file of the worktree.", false),
+        offer::<ListFiles>(
+            "list_files",
+            "Lists files and directories below a directory, one a line, all the way down.",
+            false,
+        ),
+        offer::<SearchFiles>(
+            "search_files",
+            "Finds lines in the files below a directory; each answer line is `path:line: text`.",
+            false,
+        ),
+        offer::<GitStatus>(
+            "git_status",
+            "Tells which files differ from the last commit.",
+            false,
+        ),
+        offer::<GitDiff>("git_diff", "Tells what differs from the last commit.", false),
+    ]
+}
+
+/// Changing the worktree; one role may.
+fn writing() -> Vec<Offer> {
+    vec![
+        offer::<CreateFile>(
+            "create_file",
+            "Writes a new file; an existing one is refused.",
+            true,
+        ),
+        offer::<StrReplace>(
+            "str_replace",
+            "Replaces a text in a file. It must occur exactly once; otherwise the places are named.",
+            true,
+        ),
+        offer::<Bash>(
+            "bash",
+            "Runs a command line in the worktree, in a sandbox without network; the last line says how it ended.",
+            true,
+        ),
+        offer::<GitCommit>(
+            "git_commit",
+            "Commits everything in the worktree as a mark for yourself; Conductor makes the real commit.",
+            true,
+        ),
+    ]
+}
+
+/// What one role hands in.
+fn handing_in(role: Role) -> Vec<Offer> {
+    match role {
+        Role::Planner => vec![offer::<SubmitPlan>(
+            "submit_plan",
+            "Hands in the plan; the first valid one counts.",
+            true,
+        )],
+        Role::Reviewer => vec![offer::<SubmitReview>(
+            "submit_review",
+            "Hands in the review; the first valid one counts.",
+            true,
+        )],
+        Role::Tester => vec![offer::<SubmitTestReport>(
+            "submit_test_report",
+            "Hands in what the test output says; the first valid one counts.",
+            true,
+        )],
+        Role::Implementer => vec![],
+    }
+}
+
+/// Tools on offer, and who serves them.
+pub struct Offers {
+    offers: Vec<Offer>,
+    tools: Arc<dyn Tools>,
+}
+
+impl std::fmt::Debug for Offers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list()
+            .entries(self.offers.iter().map(|offer| offer.name))
+            .finish()
+    }
+}
+
+impl Offers {
+    /// Offers what a role needs in a run.
+    pub fn to_role(role: Role, tools: Arc<dyn Tools>) -> Self {
+        let mut offers = reading();
+        if role.may_write() {
+            offers.extend(writing());
+        }
+        offers.extend(handing_in(role));
+        offers.push(offer::<AskHuman>(
+            "ask_human",
+            "Asks a human and ends the work; it begins anew with the answer.",
+            true,
+        ));
+        Self { offers, tools }
+    }
+
+    /// Offers the worktree alone, to whoever has no run.
+    pub fn of_worktree(tools: Arc<dyn Tools>) -> Self {
+        let mut offers = reading();
+        offers.extend(writing());
+        Self { offers, tools }
+    }
+}
+
+#[async_trait]
+impl Shelf for Offers {
+    fn tools(&self) -> Vec<Tool> {
+        self.offers
+            .iter()
+            .map(|offer| {
+                let hints = ToolAnnotations::new()
+                    .read_only(!offer.is_writing)
+                    .open_world(false);
+                Tool::new(offer.name, offer.description, (offer.schema)()).with_annotations(hints)
+            })
+            .collect()
+    }
+
+    async fn call(&self, name: &str, arguments: JsonObject, _progress: &Progress) -> Option<CallToolResult> {
+        let offer = self.offers.iter().find(|offer| offer.name == name)?;
+        let request = match (offer.read)(arguments) {
+            Ok(request) => request,
+            Err(reason) => return Some(refused(reason)),
+        };
+        Some(match self.tools.call(request).await {
+            Ok(ToolAnswer::Done { output }) => {
+                CallToolResult::success(vec![ContentBlock::text(readable(&output))])
+            }
+            Ok(ToolAnswer::Refused { reason }) => refused(reason),
+            Ok(ToolAnswer::Stop) => CallToolResult::success(vec![ContentBlock::text("recorded; stop now")]),
+            Err(fault) => {
+                tracing::warn!(tool = name, %fault, "a tool met a fault");
+                refused(format!(
+                    "the tool failed, not you: {fault}; try again or ask a human"
+                ))
+            }
+        })
+    }
+}
+
+fn refused(reason: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(reason)])
+}
+
+/// Bytes as text, with a note where they are no text or too many.
+fn readable(output: &[u8]) -> String {
+    let kept = &output[..output.len().min(MAX_ANSWER)];
+    let mut text = String::from_utf8_lossy(kept).into_owned();
+    if kept.len() < output.len() {
+        text.push_str(&format!(
+            "\n[{} of {} bytes are shown]\n",
+            kept.len(),
+            output.len()
+        ));
+    }
+    if text.contains(char::REPLACEMENT_CHARACTER) && std::str::from_utf8(kept).is_err() {
+        text.push_str("\n[some bytes are no text and are shown as \u{fffd}]\n");
+    }
+    text
+}

@@ -1,0 +1,100 @@
+//! Answers a client's messages: what is there, and what came of a call. Stateless but for what the shelf keeps.
+//!
+//! This module does not know which tools there are, nor what carries the messages.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, InitializeResult, JsonObject,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ServerCapabilities,
+    Tool,
+};
+use rmcp::service::{Peer, RequestContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+/// Tools that can be listed and called.
+#[async_trait]
+pub trait Shelf: Send + Sync + 'static {
+    /// Lists them.
+    fn tools(&self) -> Vec<Tool>;
+
+    /// Calls one; `None` when there is none of that name.
+    async fn call(&self, name: &str, arguments: JsonObject, progress: &Progress) -> Option<CallToolResult>;
+}
+
+/// Tells the client how far a call is, if it asked for that.
+pub struct Progress(Option<(Peer<RoleServer>, ProgressToken)>);
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Progress").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Progress {
+    /// Tells that `done` of `all` is done. A client that does not listen is no reason to stop.
+    pub async fn tell(&self, done: u32, all: u32) {
+        if let Some((peer, token)) = &self.0 {
+            let told = ProgressNotificationParam::new(token.clone(), done.into()).with_total(all.into());
+            let _ = peer.notify_progress(told).await;
+        }
+    }
+}
+
+/// Serves a shelf.
+pub struct Server<S>(Arc<S>);
+
+impl<S> Clone for Server<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> std::fmt::Debug for Server<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Server(…)")
+    }
+}
+
+impl<S: Shelf> Server<S> {
+    /// Serves it; clones serve the same.
+    pub fn new(shelf: S) -> Self {
+        Self(Arc::new(shelf))
+    }
+}
+
+impl<S: Shelf> ServerHandler for Server<S> {
+    fn get_info(&self) -> InitializeResult {
+        InitializeResult::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("conductor", env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.0.tools()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let token = context.meta.get_progress_token();
+        let progress = Progress(token.map(|token| (context.peer.clone(), token)));
+        let arguments = request.arguments.unwrap_or_default();
+        let called = self.0.call(&request.name, arguments, &progress);
+        // A client that left does not wait for the answer; what it began is ended with this future.
+        let answer = tokio::select! {
+            answer = called => answer,
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::invalid_request("the call was cancelled", None));
+            }
+        };
+        let unknown = || ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None);
+        answer.map(CallToolResponse::from).ok_or_else(unknown)
+    }
+}

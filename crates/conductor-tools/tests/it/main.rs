@@ -1,0 +1,7 @@
+//! The tools' server, met by hostile bytes, by strangers, and by the public conformance suite.
+
+mod conformance;
+mod fixtures;
+mod over_http;
+mod over_pipes;
+mod told;

@@ -1,0 +1,129 @@
+//! Strangers at the HTTP door: without the lease, from a page, with another host's name, after the end.
+
+use std::net::SocketAddr;
+
+use conductor_domain::role::Role;
+use conductor_tools::{Lease, Offers, Server, door};
+use reqwest::StatusCode;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+
+use crate::told::Told;
+
+async fn open() -> (SocketAddr, Lease) {
+    let lease = Lease::grant().expect("a lease");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let server = Server::new(Offers::to_role(Role::Planner, Told::new()));
+    tokio::spawn(door::over_loopback(server, lease.clone(), listener));
+    (address, lease)
+}
+
+fn ask(address: SocketAddr) -> reqwest::RequestBuilder {
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    client
+        .post(format!("http://{address}/mcp"))
+        .header("accept", "application/json, text/event-stream")
+        .json(&json!({
+            "jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } },
+        }))
+}
+
+async fn status(request: reqwest::RequestBuilder) -> StatusCode {
+    request.send().await.expect("an answer").status()
+}
+
+/// S-44: the token opens the door, and only the whole token does.
+#[tokio::test]
+async fn only_the_leases_holder_is_served() {
+    let (address, lease) = open().await;
+    assert_eq!(status(ask(address)).await, StatusCode::UNAUTHORIZED);
+    for token in ["", "x", &lease.token()[1..], &format!("{}0", lease.token())] {
+        assert_eq!(
+            status(ask(address).bearer_auth(token)).await,
+            StatusCode::UNAUTHORIZED
+        );
+    }
+    assert_eq!(
+        status(ask(address).bearer_auth(lease.token())).await,
+        StatusCode::OK
+    );
+}
+
+/// A page that rebinds a name to loopback has another host or origin, and is refused though it had the token.
+#[tokio::test]
+async fn another_host_or_origin_is_refused() {
+    let (address, lease) = open().await;
+    let asked = || ask(address).bearer_auth(lease.token());
+    for host in ["evil.example", "127.0.0.1", "localhost:1"] {
+        assert_eq!(
+            status(asked().header("host", host)).await,
+            StatusCode::FORBIDDEN,
+            "{host}"
+        );
+    }
+    for origin in ["http://evil.example", "null", "http://localhost:1"] {
+        assert_eq!(
+            status(asked().header("origin", origin)).await,
+            StatusCode::FORBIDDEN,
+            "{origin}"
+        );
+    }
+    let own = format!("http://{address}");
+    assert_eq!(status(asked().header("origin", own)).await, StatusCode::OK);
+}
+
+/// TOOL-4: with the lease's end a call under way ends, and no other begins.
+#[tokio::test]
+async fn nothing_is_served_after_the_lease() {
+    let (address, lease) = open().await;
+    let slow = ask(address).bearer_auth(lease.token()).json(&json!({
+        "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "view", "arguments": { "path": "slow" } },
+    }));
+    let under_way = tokio::spawn(slow.send());
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    lease.end();
+    // The connection may be cut, or the call answered with its end; a result it must not have.
+    if let Ok(answer) = under_way.await.expect("no panic") {
+        let (status, said) = (answer.status(), answer.text().await.unwrap_or_default());
+        assert!(
+            status == StatusCode::GONE || said.is_empty() || said.contains("error"),
+            "{status}: {said}"
+        );
+        assert!(!said.contains("content of"), "{said}");
+    }
+    let later = ask(address).bearer_auth(lease.token()).send().await;
+    assert!(later.is_err() || later.is_ok_and(|answer| answer.status() == StatusCode::GONE));
+}
+
+/// The same over a unix socket, which is how a sandbox reaches it.
+#[tokio::test]
+async fn a_unix_socket_serves_too() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("tools.sock");
+    let lease = Lease::grant().expect("a lease");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let server = Server::new(Offers::to_role(Role::Planner, Told::new()));
+    tokio::spawn(door::over_socket(server, lease.clone(), listener));
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } },
+    })
+    .to_string();
+    let mut stream = UnixStream::connect(&path).await.expect("connected");
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+        lease.token(),
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("read");
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("conductor"),
+        "{answer}"
+    );
+}

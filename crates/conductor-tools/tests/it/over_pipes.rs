@@ -1,0 +1,234 @@
+//! One client on two pipes, from the first word to the last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use conductor_domain::role::Role;
+use conductor_port::agent::ToolRequest;
+use conductor_port::executor::Pattern;
+use conductor_tools::{Lease, Offers, Server, door};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
+
+use crate::told::Told;
+
+struct Client {
+    write: DuplexStream,
+    read: Lines<BufReader<DuplexStream>>,
+    next: u64,
+}
+
+impl Client {
+    fn of(offers: Offers, lease: Lease) -> Self {
+        let (write, there) = tokio::io::duplex(1 << 20);
+        let (here, read) = tokio::io::duplex(1 << 20);
+        tokio::spawn(async move { door::over_pipes(Server::new(offers), &lease, there, here).await });
+        Self {
+            write,
+            read: BufReader::new(read).lines(),
+            next: 0,
+        }
+    }
+
+    async fn greeted(role: Role, tools: Arc<Told>) -> Self {
+        let lease = Lease::grant().expect("a lease");
+        let mut client = Self::of(Offers::to_role(role, tools), lease);
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        let answer = client.ask("initialize", hello).await;
+        assert_eq!(answer["result"]["serverInfo"]["name"], "conductor", "{answer}");
+        client
+            .say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string())
+            .await;
+        client
+    }
+
+    async fn say(&mut self, line: &str) {
+        self.write.write_all(line.as_bytes()).await.expect("written");
+        self.write.write_all(b"\n").await.expect("written");
+    }
+
+    async fn hear(&mut self) -> Value {
+        let line = tokio::time::timeout(Duration::from_secs(30), self.read.next_line());
+        let line = line.await.expect("in time").expect("read").expect("a line");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    async fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())
+            .await;
+        let answer = self.hear().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    async fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
+        let answer = self
+            .ask("tools/call", json!({ "name": tool, "arguments": arguments }))
+            .await;
+        let result = &answer["result"];
+        let text = result["content"][0]["text"].as_str();
+        (
+            result["isError"] == true,
+            text.unwrap_or_else(|| panic!("{answer}")).to_owned(),
+        )
+    }
+
+    async fn names(&mut self) -> Vec<String> {
+        let listed = self.ask("tools/list", json!({})).await;
+        let tools = listed["result"]["tools"].as_array().expect("tools").clone();
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().expect("a name").to_owned())
+            .collect()
+    }
+}
+
+/// RUN-8, TOOL-1: a role sees what it could ever be allowed, and nothing else; every input has a schema that says so.
+#[tokio::test]
+async fn each_role_is_offered_its_own_tools() {
+    let reading = ["view", "list_files", "search_files", "git_status", "git_diff"];
+    let own = |role| match role {
+        Role::Planner => vec!["submit_plan"],
+        Role::Reviewer => vec!["submit_review"],
+        Role::Tester => vec!["submit_test_report"],
+        Role::Implementer => vec!["create_file", "str_replace", "bash", "git_commit"],
+    };
+    for role in Role::ALL {
+        let mut client = Client::greeted(role, Told::new()).await;
+        let mut expected = reading.to_vec();
+        expected.extend(own(role));
+        expected.push("ask_human");
+        assert_eq!(client.names().await, expected, "{role}");
+        let listed = client.ask("tools/list", json!({})).await;
+        for tool in listed["result"]["tools"].as_array().expect("tools") {
+            let schema = &tool["inputSchema"];
+            assert_eq!(schema["type"], "object", "{tool}");
+            assert_eq!(schema["additionalProperties"], false, "{tool}");
+            let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+            for (name, property) in properties {
+                assert!(
+                    property["description"].is_string() || property["$ref"].is_string(),
+                    "{name}: {tool}"
+                );
+            }
+        }
+    }
+}
+
+/// TOOL-6: arguments arrive as what they are, and what a tool answers arrives as text.
+#[tokio::test]
+async fn a_call_reaches_its_tool_and_its_answer_comes_back() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Implementer, told.clone()).await;
+    let viewed = client.call("view", json!({ "path": "a.rs" })).await;
+    assert_eq!(viewed, (false, "content of a.rs".to_owned()));
+    let searched = client
+        .call("search_files", json!({ "pattern": "a+", "regex": true }))
+        .await;
+    assert_eq!(searched, (true, "search_files is refused here".to_owned()));
+    let asked = client.call("ask_human", json!({ "question": "why?" })).await;
+    assert_eq!(asked, (false, "recorded; stop now".to_owned()));
+    assert_eq!(
+        told.asked(),
+        [
+            ToolRequest::View { path: "a.rs".into() },
+            ToolRequest::SearchFiles {
+                path: String::new(),
+                pattern: Pattern::Regex("a+".into()),
+            },
+            ToolRequest::AskHuman {
+                question: "why?".into()
+            },
+        ]
+    );
+}
+
+/// An agent can act on what it is told: which argument is wrong, which tool there is not, that bytes are no text.
+#[tokio::test]
+async fn what_is_wrong_is_said_and_nothing_is_called() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Planner, told.clone()).await;
+    let (is_error, said) = client.call("view", json!({ "file": "a" })).await;
+    assert!(is_error && said.contains("unknown field `file`"), "{said}");
+    let (is_error, said) = client.call("view", json!({})).await;
+    assert!(is_error && said.contains("missing field `path`"), "{said}");
+    let (is_error, said) = client.call("submit_plan", json!({ "summary": 1 })).await;
+    assert!(is_error && said.contains("expected a string"), "{said}");
+    let unknown = client
+        .ask(
+            "tools/call",
+            json!({ "name": "bash", "arguments": { "command": "id" } }),
+        )
+        .await;
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    assert_eq!(told.asked(), []);
+    let (is_error, said) = client.call("view", json!({ "path": "broken" })).await;
+    assert!(is_error && said.contains("the disk is on fire"), "{said}");
+    let (_, said) = client.call("view", json!({ "path": "binary" })).await;
+    assert!(said.contains("no text"), "{said}");
+    let (_, said) = client.call("view", json!({ "path": "huge" })).await;
+    assert!(said.len() < 1 << 20 && said.contains("of 104857600 bytes are shown"));
+}
+
+/// Malformed messages, unknown methods, oversized arguments: each gets an error, and the next call is served.
+#[tokio::test]
+async fn hostile_messages_are_answered_and_the_server_goes_on() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Implementer, told.clone()).await;
+    for garbage in [
+        "{",
+        "[]",
+        "null",
+        "\u{0}\u{0}",
+        "{\"jsonrpc\":\"1.0\"}",
+        "\"\\ud800\"",
+    ] {
+        client.say(garbage).await;
+        let listed = client.ask_after_noise("tools/list").await;
+        assert!(listed["result"]["tools"].is_array(), "{garbage}: {listed}");
+    }
+    let unknown = client.ask("no/such", json!({})).await;
+    assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+    let too_long = "x".repeat(21 << 20);
+    let call = json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call",
+        "params": { "name": "create_file", "arguments": { "path": "a", "content": too_long } } });
+    client.say(&call.to_string()).await;
+    let listed = client.ask_after_noise("tools/list").await;
+    assert!(listed["result"]["tools"].is_array());
+    assert_eq!(told.asked(), []);
+}
+
+impl Client {
+    /// Asks, and passes over error messages that answer what came before.
+    async fn ask_after_noise(&mut self, method: &str) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": {} }).to_string())
+            .await;
+        loop {
+            let answer = self.hear().await;
+            if answer["id"] == id {
+                return answer;
+            }
+            assert!(answer["error"].is_object(), "{answer}");
+        }
+    }
+}
+
+/// Ten thousand calls: each is answered, in bounded memory, by one server.
+#[tokio::test]
+async fn many_calls_are_all_answered() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Planner, told.clone()).await;
+    for number in 0..10_000 {
+        let (is_error, said) = client.call("view", json!({ "path": number.to_string() })).await;
+        assert!(!is_error && said == format!("content of {number}"));
+    }
+    assert_eq!(told.asked().len(), 10_000);
+}

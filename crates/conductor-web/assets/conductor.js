@@ -1,0 +1,113 @@
+// Brings a page up to date as things happen, and listens to keys. Every page is whole and true without it.
+"use strict";
+(() => {
+  const connection = document.getElementById("connection");
+  const live = document.body.dataset.live;
+  if (!live) return;
+
+  // A part is replaced when it changed and nobody is typing in it; what is typed is never lost.
+  const isBusy = (part) =>
+    [...part.querySelectorAll("input:not([type=hidden]), textarea")].some((field) => field.value !== field.defaultValue) ||
+    (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
+
+  let loading = false;
+  let again = false;
+  const refresh = async () => {
+    if (loading) { again = true; return; }
+    loading = true;
+    try {
+      const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
+      if (answer.status === 401) { location.reload(); return; }
+      if (!answer.ok) throw new Error(String(answer.status));
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      document.title = fresh.title;
+      for (const part of document.querySelectorAll("[data-part]")) {
+        const other = fresh.getElementById(part.id);
+        if (!other || part.innerHTML === other.innerHTML) continue;
+        if (isBusy(part)) { part.dataset.stale = ""; continue; }
+        const focused = part.contains(document.activeElement) ? document.activeElement : null;
+        const open = [...part.querySelectorAll("details")].map((details) => details.open);
+        part.innerHTML = other.innerHTML;
+        part.querySelectorAll("details").forEach((details, index) => { details.open = open[index] ?? details.open; });
+        if (focused) {
+          const twin = [...part.querySelectorAll(focused.tagName)].find((element) => element.outerHTML === focused.outerHTML);
+          if (twin) twin.focus({ preventScroll: true });
+        }
+      }
+    } catch { say("not up to date"); } finally {
+      loading = false;
+      if (again) { again = false; soon(); }
+    }
+  };
+  let timer = 0;
+  const soon = () => { clearTimeout(timer); timer = setTimeout(refresh, 80); };
+
+  const say = (words) => { if (connection.textContent !== words) connection.textContent = words; };
+  const talk = document.getElementById("talk");
+  const hear = (address) => {
+    const source = new EventSource(address);
+    let wasLost = false;
+    source.addEventListener("open", () => { say("live"); if (wasLost) soon(); wasLost = false; });
+    source.addEventListener("changed", soon);
+    source.addEventListener("state", (event) => {
+      soon();
+      // A run that gave everything back ends its stream; the page stays true by the common one.
+      if (JSON.parse(event.data).cleaned_up) { source.close(); hear("/live"); }
+    });
+    source.addEventListener("talk", (event) => {
+      if (!talk) return;
+      document.getElementById("talking").hidden = false;
+      const atEnd = talk.scrollTop + talk.clientHeight >= talk.scrollHeight - 8;
+      talk.append(JSON.parse(event.data).text);
+      // The page stays light however long an agent talks; the newest words count.
+      while (talk.childNodes.length > 2000) talk.firstChild.remove();
+      if (atEnd) talk.scrollTop = talk.scrollHeight;
+    });
+    source.addEventListener("error", () => {
+      wasLost = true;
+      say("connection lost, trying again");
+      if (source.readyState === EventSource.CLOSED) { setTimeout(() => hear(address), 2000); soon(); }
+    });
+  };
+  hear(live);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
+  setInterval(() => { if (!document.hidden) soon(); }, 30000);
+
+  document.addEventListener("click", (event) => {
+    const code = event.target.closest("code.copy");
+    if (code && navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(() => say("copied"), () => {});
+  });
+
+  const places = { h: "/", r: "/runs", a: "/approvals", p: "/projects" };
+  let leader = 0;
+  const step = (by) => {
+    const rows = [...document.querySelectorAll("[data-row]")];
+    if (!rows.length) return;
+    const here = rows.findIndex((row) => row.contains(document.activeElement));
+    const row = rows[Math.min(Math.max(here + by, 0), rows.length - 1)];
+    (row.matches("a") ? row : row.querySelector("a")).focus();
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input, textarea, select")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    if (Date.now() - leader < 1500 && places[event.key]) { leader = 0; location.href = places[event.key]; return; }
+    leader = 0;
+    switch (event.key) {
+      case "g": leader = Date.now(); break;
+      case "j": step(1); break;
+      case "k": step(-1); break;
+      case "n": location.href = "/start"; break;
+      case "?": location.href = "/keys"; break;
+      default: {
+        const target = /^[ar]$/.test(event.key) && document.querySelector(`[data-key="${event.key}"]`);
+        if (!target) return;
+        target.focus();
+        target.scrollIntoView({ block: "center" });
+      }
+    }
+    event.preventDefault();
+  });
+})();

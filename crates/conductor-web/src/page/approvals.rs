@@ -1,0 +1,32 @@
+//! The inbox: every gate, question and hold that waits for a person, oldest first, with what exactly is being asked.
+//!
+//! This module does not know who should answer.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Html;
+
+use crate::door::Door;
+use crate::page::frame::{Frame, Section, page};
+use crate::page::run::Shown;
+use crate::page::trouble::Trouble;
+
+#[derive(Template)]
+#[template(path = "approvals.html")]
+struct ApprovalsPage {
+    frame: Frame,
+    waiting: Vec<Shown>,
+}
+
+/// Shows the inbox.
+pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, Trouble> {
+    let now = door.settings.clock.now();
+    let mut waiting = door.reader.approvals().await?.waiting;
+    waiting.sort_by_key(|detail| detail.run.updated_at);
+    Ok(page(&ApprovalsPage {
+        frame: Frame::of(&door, Section::Approvals, "Approvals").await?,
+        waiting: waiting.into_iter().map(|detail| Shown::of(detail, now)).collect(),
+    }))
+}

@@ -1,0 +1,73 @@
+//! What stands around every page: where one is, what waits for a person, whether everything is stopped.
+//!
+//! This module does not know what is on the page.
+
+use axum::response::Html;
+use conductor_port::views::RunFilter;
+
+use crate::door::Door;
+use crate::error::Error;
+use crate::page::asset;
+
+/// The part of the site that a page belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    Home,
+    Runs,
+    Approvals,
+    Projects,
+    Stop,
+    Elsewhere,
+}
+
+/// What stands around a page.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    pub(crate) title: String,
+    pub(crate) section: Section,
+    /// How many runs wait for a person.
+    pub(crate) waiting: usize,
+    pub(crate) kill_switch: bool,
+    pub(crate) operator: String,
+    pub(crate) version: String,
+    /// Where the script hears that something changed.
+    pub(crate) live: String,
+    pub(crate) style: &'static str,
+    pub(crate) script: &'static str,
+}
+
+/// So many waiting runs are counted; more are "many".
+const COUNTED: u32 = 100;
+
+impl Frame {
+    /// Reads what stands around a page.
+    pub(crate) async fn of(door: &Door, section: Section, title: impl Into<String>) -> Result<Self, Error> {
+        let waiting = RunFilter {
+            needs_human: true,
+            open: true,
+            limit: COUNTED,
+            ..RunFilter::default()
+        };
+        Ok(Self {
+            title: title.into(),
+            section,
+            waiting: door.reader.rows(&waiting).await?.len(),
+            kill_switch: door.reader.instance().await?.kill_switch,
+            operator: door.settings.operator.to_string(),
+            version: door.settings.version.clone(),
+            live: "/live".to_owned(),
+            style: asset::STYLE.path,
+            script: asset::SCRIPT.path,
+        })
+    }
+
+    /// Tells whether a page belongs to a part of the site, for the navigation.
+    pub(crate) fn is_in(&self, section: Section) -> bool {
+        self.section == section
+    }
+}
+
+/// Renders a page.
+pub(crate) fn page(template: &impl askama::Template) -> Html<String> {
+    Html(template.render().expect("rendering into memory cannot fail"))
+}

@@ -1,0 +1,77 @@
+//! Who sees a page: a browser with an open session; and what may be posted: a form of our own pages.
+//!
+//! A form is ours when the browser says so (`Sec-Fetch-Site`) or its `Origin` is ours, which `guard::host` has checked
+//! exactly; one that says neither is refused (SEC-7). This module does not know what is on a page.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::door::Door;
+use crate::error::Error;
+use crate::guard::only;
+use crate::page::enter;
+use crate::page::trouble::Trouble;
+
+static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What a page may load: its own style and script, nothing else, and nobody may frame it.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Lets requests through that belong to an open session.
+pub(crate) async fn session(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let is_open = secret_of(&door, request.headers())
+        .is_some_and(|secret| door.sessions.is_open(secret, door.settings.clock.now()));
+    if !is_open {
+        return enter::ask(&door, request.uri().path()).into_response();
+    }
+    if !request.method().is_safe() && !is_ours(request.headers()) {
+        return Trouble::from(Error::ForeignForm).into_response();
+    }
+    next.run(request).await
+}
+
+/// Adds what pages need besides what no answer may lack.
+pub(crate) async fn headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response
+        .headers_mut()
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(POLICY));
+    response
+}
+
+/// The name of the cookie; a cookie goes to every port of a host, so the port is in its name.
+pub(crate) fn cookie_name(door: &Door) -> String {
+    let port = door
+        .settings
+        .hosts
+        .first()
+        .and_then(|host| host.rsplit_once(':'))
+        .map_or("", |(_, port)| port);
+    format!("conductor{port}")
+}
+
+/// The session's secret as the browser sent it.
+pub(crate) fn secret_of<'a>(door: &Door, headers: &'a HeaderMap) -> Option<&'a str> {
+    let name = cookie_name(door);
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(given, _)| *given == name)
+        .map(|(_, secret)| secret)
+}
+
+fn is_ours(headers: &HeaderMap) -> bool {
+    match only(headers, &SEC_FETCH_SITE) {
+        Some(site) => site == "same-origin",
+        None => !headers.contains_key(&SEC_FETCH_SITE) && headers.contains_key(header::ORIGIN),
+    }
+}

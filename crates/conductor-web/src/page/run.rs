@@ -1,0 +1,295 @@
+//! One run: where it stands, what it asks of a person, what was decided, tested and written.
+//!
+//! What is to be approved stands there whole, with the digest that an answer names (S-47, S-49). This module does not
+//! know what the run accepts: the reader asked the run machine.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Html;
+use conductor_domain::gate::GateKind;
+use conductor_domain::time::{Millis, Timestamp};
+
+use crate::api::{EventView, GrantRequest, RunDetail, TextView, WriteView};
+use crate::door::Door;
+use crate::extract::NamedRun;
+use crate::page::frame::{Frame, Section, page};
+use crate::page::line::{Line, Moment};
+use crate::page::trouble::Trouble;
+use crate::visible;
+use crate::words::{sentence, state, text, time};
+
+/// How far back the page's story goes; the log has all of it.
+const STORY: u64 = 600;
+
+#[derive(Template)]
+#[template(path = "run.html")]
+struct RunPage {
+    frame: Frame,
+    shown: Shown,
+    story: Vec<Told>,
+    is_cut: bool,
+    writes: Vec<Write>,
+}
+
+/// A run as a page shows it; the inbox shows the same without the story.
+pub(crate) struct Shown {
+    pub(crate) line: Line,
+    pub(crate) started: Moment,
+    pub(crate) events: u64,
+    pub(crate) branch: String,
+    pub(crate) waits: String,
+    pub(crate) gate: Option<Gate>,
+    pub(crate) holds: Vec<String>,
+    pub(crate) question: Option<String>,
+    pub(crate) allowed: Vec<String>,
+    pub(crate) plan: Option<Text>,
+    pub(crate) denials: Vec<Denial>,
+    pub(crate) tests: Vec<Test>,
+    pub(crate) pull_request: Option<PullRequest>,
+    pub(crate) phases: Vec<Span>,
+    pub(crate) saved: String,
+}
+
+/// An open gate.
+pub(crate) struct Gate {
+    pub(crate) asks: &'static str,
+    pub(crate) subject: String,
+    pub(crate) opened: Moment,
+    pub(crate) findings: Vec<String>,
+    pub(crate) texts: Vec<Text>,
+}
+
+/// A text of somebody else, with everything hidden in it made visible (S-48).
+pub(crate) struct Text {
+    pub(crate) name: String,
+    pub(crate) digest: String,
+    pub(crate) hidden: String,
+    pub(crate) is_cut: bool,
+    pub(crate) lines: Vec<TextLine>,
+}
+
+/// A line of a text, with the class of colour that it has in a change.
+pub(crate) struct TextLine {
+    pub(crate) class: &'static str,
+    pub(crate) text: String,
+}
+
+/// A request of a sandbox that was not let out.
+pub(crate) struct Denial {
+    pub(crate) at: Moment,
+    pub(crate) target: String,
+    pub(crate) reason: String,
+    pub(crate) command: String,
+    pub(crate) request: Option<GrantRequest>,
+}
+
+/// One run of the test command.
+pub(crate) struct Test {
+    pub(crate) class: &'static str,
+    pub(crate) symbol: &'static str,
+    pub(crate) said: String,
+    pub(crate) took: String,
+    pub(crate) output: String,
+}
+
+/// The pull request.
+pub(crate) struct PullRequest {
+    pub(crate) number: u64,
+    /// Absent where the forge gave an address that is none of the web's.
+    pub(crate) url: Option<String>,
+    pub(crate) head: String,
+}
+
+/// A stay in one phase.
+pub(crate) struct Span {
+    pub(crate) name: String,
+    pub(crate) took: String,
+}
+
+struct Told {
+    at: Moment,
+    text: String,
+}
+
+struct Write {
+    at: Moment,
+    kind: String,
+    target: String,
+    decision: String,
+    reason: String,
+    result: String,
+}
+
+impl Shown {
+    /// Puts a run into the words of a page.
+    pub(crate) fn of(detail: RunDetail, now: Timestamp) -> Self {
+        let run = &detail.run;
+        let gate = detail.gate.map(|gate| Gate {
+            asks: match gate.kind {
+                GateKind::Plan => "Is this plan right?",
+                GateKind::Diff => "May this change leave?",
+            },
+            subject: gate.subject.to_string(),
+            opened: Moment::of(gate.opened_at, now),
+            findings: gate
+                .findings
+                .iter()
+                .map(|finding| visible::line(finding))
+                .collect(),
+            texts: gate.shown.iter().map(Text::of).collect(),
+        });
+        Self {
+            line: Line::of(run, now),
+            started: Moment::of(run.created_at, now),
+            events: run.events,
+            branch: detail.branch,
+            waits: if detail.cleaned_up {
+                "over".to_owned()
+            } else {
+                state::waits(run, &detail.waits_for)
+            },
+            holds: detail
+                .holds
+                .iter()
+                .map(|hold| visible::line(&hold.text))
+                .collect(),
+            question: detail
+                .holds
+                .iter()
+                .find_map(|hold| hold.question.as_ref().map(ToString::to_string)),
+            allowed: detail.allowed,
+            // What stands in the gate is not shown a second time below it.
+            plan: detail.plan.filter(|_| gate.is_none()).as_ref().map(Text::of),
+            gate,
+            denials: detail
+                .denials
+                .into_iter()
+                .map(|denial| Denial {
+                    at: Moment::of(denial.at, now),
+                    target: visible::line(&denial.target),
+                    reason: denial.reason,
+                    command: denial.command.as_deref().map(visible::line).unwrap_or_default(),
+                    request: denial.request,
+                })
+                .collect(),
+            tests: detail
+                .tests
+                .iter()
+                .map(|test| Test {
+                    class: if test.passed { "good" } else { "bad" },
+                    symbol: if test.passed { "✔" } else { "✘" },
+                    said: visible::line(&test.said),
+                    took: time::length(test.time),
+                    output: test.output.to_string(),
+                })
+                .collect(),
+            pull_request: detail.pull_request.map(|pull_request| PullRequest {
+                number: pull_request.number,
+                url: Some(pull_request.url).filter(|url| is_web(url)),
+                head: pull_request.head,
+            }),
+            phases: detail
+                .phases
+                .iter()
+                .map(|span| Span {
+                    name: span.name.replace('_', " "),
+                    took: time::length(Millis(span.ms)),
+                })
+                .collect(),
+            saved: detail.saved.unwrap_or_default(),
+        }
+    }
+
+    /// Tells whether an action would be accepted now.
+    pub(crate) fn may(&self, action: &str) -> bool {
+        self.allowed.iter().any(|allowed| allowed == action)
+    }
+}
+
+impl Text {
+    /// Makes a text visible and takes it apart by lines.
+    pub(crate) fn of(text: &TextView) -> Self {
+        let shown = visible::text(&text.text);
+        let is_change = text.kind == "diff";
+        Self {
+            name: text.kind.replace('_', " "),
+            digest: text.digest.to_string(),
+            hidden: match shown.hidden {
+                0 => String::new(),
+                hidden => text::count(hidden, "hidden character"),
+            },
+            is_cut: text.truncated,
+            lines: shown
+                .text
+                .lines()
+                .map(|line| TextLine {
+                    class: if is_change { class_of(line) } else { "" },
+                    text: line.to_owned(),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn class_of(line: &str) -> &'static str {
+    match line.as_bytes() {
+        [b'+', ..] => "added",
+        [b'-', ..] => "removed",
+        [b'@', b'@', ..] => "place",
+        _ => "",
+    }
+}
+
+/// Tells whether an address may stand in a link: a forge cannot make ours run a script.
+fn is_web(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
+/// Shows a run.
+pub(crate) async fn show(
+    State(door): State<Arc<Door>>,
+    NamedRun(id): NamedRun,
+) -> Result<Html<String>, Trouble> {
+    let now = door.settings.clock.now();
+    let detail = door.reader.run(&id).await?;
+    let first = detail.run.events.saturating_sub(STORY);
+    let records = door.reader.events(&id, first, u32::MAX).await?.events;
+    let writes = door.reader.writes(&id).await?.writes;
+    let mut frame = Frame::of(&door, Section::Runs, format!("Run {id}")).await?;
+    // A run that gave everything back says nothing more itself.
+    if !detail.cleaned_up {
+        frame.live = format!("/runs/{id}/live?after={}", detail.run.events);
+    }
+    Ok(page(&RunPage {
+        frame,
+        story: story(&records, now),
+        is_cut: first > 0,
+        writes: writes.into_iter().map(|write| write_of(write, now)).collect(),
+        shown: Shown::of(detail, now),
+    }))
+}
+
+fn story(records: &[EventView], now: Timestamp) -> Vec<Told> {
+    let tell = |record: &EventView| {
+        Some(Told {
+            at: Moment::of(record.at, now),
+            text: sentence::of(record)?,
+        })
+    };
+    let mut told: Vec<Told> = records.iter().filter_map(tell).collect();
+    told.reverse();
+    told
+}
+
+fn write_of(write: WriteView, now: Timestamp) -> Write {
+    Write {
+        at: Moment::of(write.at, now),
+        kind: write.kind.replace('_', " "),
+        target: visible::line(&write.target),
+        decision: write.decision,
+        reason: visible::line(&write.reason),
+        result: visible::line(&write.result),
+    }
+}

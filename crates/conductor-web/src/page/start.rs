@@ -1,0 +1,56 @@
+//! Starts a run from an issue.
+//!
+//! This module does not know what is checked before a run begins.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::{Html, Redirect};
+use serde::Deserialize;
+
+use crate::api::StartRun;
+use crate::door::Door;
+use crate::extract::Filled;
+use crate::page::frame::{Frame, Section, page};
+use crate::page::trouble::Trouble;
+
+#[derive(Template)]
+#[template(path = "start.html")]
+struct StartPage {
+    frame: Frame,
+    repos: Vec<String>,
+}
+
+/// The fields of the form.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StartForm {
+    repo: String,
+    issue: u64,
+    priority: Option<u8>,
+}
+
+/// Shows the form.
+pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, Trouble> {
+    let repos = door.reader.instance().await?.repos;
+    Ok(page(&StartPage {
+        frame: Frame::of(&door, Section::Runs, "Start a run").await?,
+        repos: repos.into_iter().map(|known| known.repo).collect(),
+    }))
+}
+
+/// Starts a run.
+pub(crate) async fn start(
+    State(door): State<Arc<Door>>,
+    Filled(form): Filled<StartForm>,
+) -> Result<Redirect, Trouble> {
+    let wish = StartRun {
+        repo: form.repo,
+        issue: form.issue,
+        priority: form.priority,
+        scenario: None,
+    };
+    let started = crate::start::start(&door, wish).await?;
+    Ok(Redirect::to(&format!("/runs/{}", started.run)))
+}

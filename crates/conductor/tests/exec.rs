@@ -1,0 +1,162 @@
+//! `conductor exec` with the real program and a real sandbox: how it ends, what it prints, what it logs.
+
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+struct Said {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+#[allow(clippy::disallowed_methods, reason = "the program that is tested")]
+fn exec(dir: &Path, input: &str, arguments: &[&str]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_conductor"));
+    command
+        .args(["exec", "--executor", "local", "--worktree"])
+        .arg(dir.join("w"));
+    if !nix::unistd::geteuid().is_root() {
+        for limit in ["memory", "processes", "cpu"] {
+            command.args(["--may-miss", limit]);
+        }
+    }
+    let mut child = command
+        .arg("--log")
+        .arg(dir.join("log"))
+        .args(arguments)
+        .env("HOST_SECRET", "s3cr3t")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(input.as_bytes()).expect("written");
+    drop(stdin);
+    let ended = child.wait_with_output().expect("ended");
+    Said {
+        code: ended.status.code().expect("no signal"),
+        stdout: String::from_utf8(ended.stdout).expect("text"),
+        stderr: String::from_utf8(ended.stderr).expect("text"),
+    }
+}
+
+/// EXEC-1, EXEC-5, TOOL-4: each tool, its exit code, its line in the log; and the worktree is still its owner's.
+#[test]
+fn every_tool_runs_in_the_sandbox_and_is_logged() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let worktree = dir.path().join("w");
+    std::fs::create_dir(&worktree).expect("made");
+    for (arguments, code, stdout) in [
+        (&["create-file", "deep/a"][..], 0, ""),
+        (&["create-file", "deep/a"], 4, ""),
+        (&["view", "deep/a"], 0, "from 'stdin'\n"),
+        (&["view", "../log"], 4, ""),
+        (
+            &["str-replace", "deep/a", "--old", "'stdin'", "--new", "$HOME"],
+            0,
+            "",
+        ),
+        (
+            &["bash", "cat deep/a; echo [$HOST_SECRET]"],
+            0,
+            "from $HOME\n[]\n",
+        ),
+        (&["bash", "exit 7"], 1, ""),
+        (&["bash", "--seconds", "1", "sleep 60"], 1, ""),
+    ] {
+        let said = exec(dir.path(), "from 'stdin'\n", arguments);
+        assert_eq!(
+            (said.code, said.stdout.as_str()),
+            (code, stdout),
+            "{arguments:?}: {}",
+            said.stderr
+        );
+    }
+    let log = std::fs::read_to_string(dir.path().join("log")).expect("written");
+    let results: Vec<String> = log
+        .lines()
+        .map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).expect("one object per line");
+            format!(
+                "{} {}",
+                line["tool"].as_str().expect("a name"),
+                line["result"].as_str().expect("a text")
+            )
+        })
+        .collect();
+    assert_eq!(
+        results,
+        [
+            "create-file done",
+            "create-file `deep/a` exists already",
+            "view done",
+            "view `../log` is outside the worktree",
+            "str-replace done",
+            "bash exited 0",
+            "bash exited 7",
+            "bash timed out",
+        ]
+    );
+    assert!(
+        !log.contains("s3cr3t") && !log.contains("stdin"),
+        "payloads are hashed: {log}"
+    );
+    let owner = std::fs::metadata(worktree.join("deep/a")).expect("there").uid();
+    assert_eq!(owner, nix::unistd::geteuid().as_raw());
+}
+
+/// Runs `exec` in a container with an engine that stands elsewhere, or nowhere.
+#[allow(clippy::disallowed_methods, reason = "the program that is tested")]
+fn exec_in_container(worktree: &Path, host: Option<&str>, image: &str) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_conductor"));
+    command
+        .args(["exec", "--executor", "docker", "--image", image, "--worktree"])
+        .arg(worktree)
+        .args(["bash", "true"]);
+    if let Some(host) = host {
+        command.env("DOCKER_HOST", host);
+    }
+    let ended = command.stdin(Stdio::null()).output().expect("started");
+    Said {
+        code: ended.status.code().expect("no signal"),
+        stdout: String::from_utf8(ended.stdout).expect("text"),
+        stderr: String::from_utf8(ended.stderr).expect("text"),
+    }
+}
+
+/// EXEC-1, EXEC-2: without an engine nothing else stands in for it; the error has a name and says what to do.
+#[test]
+fn an_engine_that_does_not_answer_is_named_and_not_replaced() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let nowhere = format!("unix://{}/no.sock", dir.path().display());
+    let said = exec_in_container(dir.path(), Some(&nowhere), "debian:12");
+    assert_eq!((said.code, said.stdout.as_str()), (4, ""), "{}", said.stderr);
+    for words in ["CDR0420", "no container engine answers", "hint: start the engine"] {
+        assert!(said.stderr.contains(words), "{words}: {}", said.stderr);
+    }
+}
+
+/// What needs a Docker engine; `cargo xtask setup docker` provides it.
+mod docker {
+    use super::*;
+
+    /// EXEC-2: an image that is not there is never pulled; the error says how to get it, and the worktree is still its owner's.
+    #[test]
+    fn a_missing_image_is_named_with_the_command_that_gets_it() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let owner = |path: &Path| std::fs::metadata(path).expect("there").uid();
+        let before = owner(dir.path());
+        let said = exec_in_container(dir.path(), None, "conductor-has-no-such-image:none");
+        assert!(said.code > 0 && said.stdout.is_empty(), "{}", said.stderr);
+        for words in [
+            "the engine does not have the image",
+            "docker pull conductor-has-no-such-image:none",
+        ] {
+            assert!(said.stderr.contains(words), "{words}: {}", said.stderr);
+        }
+        assert_eq!(owner(dir.path()), before);
+    }
+}
