@@ -69,7 +69,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "long",
-        about: "what takes too long for every commit: long [mutants|teams]",
+        about: "what takes too long for every commit: long [mutants-domain|mutants-policy|teams]",
         run: long::run,
     },
 ];
