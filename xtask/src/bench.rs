@@ -10,41 +10,45 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::process::{self, cargo};
+use crate::{setup, workspace};
 
-/// A figure: its name, and how its program is run. Two programs may stand behind one name.
+/// A figure: its name, and its program below `target/release` with arguments. Two programs may stand behind one name.
 struct Figure {
     name: &'static str,
     program: &'static str,
 }
 
+/// One build of everything: built one by one, each program would want its third-party crates with other features.
+const BUILD: &str = "build --release --locked --workspace --bins --examples";
+
 const FIGURES: [Figure; 7] = [
     Figure {
         name: "store",
-        program: "run --release --locked --package conductor-it --bin conductor-bench -- store",
+        program: "conductor-bench store",
     },
     Figure {
         name: "store",
-        program: "run --release --locked --package conductor-it --bin conductor-bench -- teams",
+        program: "conductor-bench teams",
     },
     Figure {
         name: "workdir",
-        program: "run --release --locked --package conductor-git --example bench_workdir",
+        program: "examples/bench_workdir",
     },
     Figure {
         name: "executor",
-        program: "run --release --locked --package conductor-executor --example bench_executor",
+        program: "examples/bench_executor",
     },
     Figure {
         name: "skills",
-        program: "run --release --locked --package conductor-skill --example bench_skills",
+        program: "examples/bench_skills",
     },
     Figure {
         name: "overhead",
-        program: "run --release --locked --package conductor-it --bin conductor-bench -- overhead",
+        program: "conductor-bench overhead",
     },
     Figure {
         name: "runs",
-        program: "run --release --locked --package conductor-it --bin conductor-bench -- runs",
+        program: "conductor-bench runs",
     },
 ];
 
@@ -60,21 +64,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let chosen = FIGURES
         .iter()
         .filter(|figure| arguments.is_empty() || arguments.iter().any(|name| name == figure.name));
+    setup::for_tests()?;
+    process::run(&mut cargo(BUILD))?;
+    let release = workspace::target().join("release");
     let mut missed = Vec::new();
     for figure in chosen {
-        if figure.program.contains("conductor-it") {
-            // The stories' program must be there before the bench program looks for it.
-            process::run(&mut cargo(
-                "build --release --locked --package conductor-it --bins",
-            ))?;
-        }
-        // Built first, so that the machine is measured right before its figure.
-        let (what, _arguments) = figure.program.split_once(" -- ").unwrap_or((figure.program, ""));
-        process::run(&mut cargo(&what.replacen("run ", "build ", 1)))?;
         println!("== {}", figure.name);
         println!("{}", calibration()?);
         // A bar that is missed does not keep the other figures from being seen.
-        if let Err(error) = process::run(&mut cargo(figure.program)) {
+        let mut words = figure.program.split(' ');
+        let mut program = process::command(release.join(words.next().unwrap_or_default()));
+        if let Err(error) = process::run(program.args(words)) {
             eprintln!("{error}");
             missed.push(figure.name);
         }
