@@ -10,6 +10,12 @@ use conductor_it::stage::{Play, REPO};
 use serde_json::Value;
 
 use crate::PROGRAM;
+use crate::kept::{Kept, on_both_databases};
+
+on_both_databases!(
+    a_denied_request_is_seen_granted_and_then_let_out,
+    tests_have_a_way_out_only_where_the_registration_says_so,
+);
 
 const FETCHING: &str = include_str!("../../testdata/scenarios/fetching.toml");
 const ZERO_THINK: &str = include_str!("../../testdata/scenarios/zero_think.toml");
@@ -65,21 +71,21 @@ async fn stage(play: &Play, files: &Host, other: &Host) -> Result<Stage> {
     Ok(stage)
 }
 
-fn play(test: &str) -> Play {
-    Play {
+fn play(kept: &Kept, test: &str) -> Play {
+    kept.play(Play {
         settings: "[egress]\nallow = [\"http://files.example\"]\n".to_owned(),
         test: test.to_owned(),
         ..Play::shell(FETCHING)
-    }
+    })
 }
 
 /// EXEC-3, EXEC-3a, BEY-6, S-34: allowed by settings it comes; not allowed it is denied, before anybody outside is asked; the
 /// operator sees who asked for what and the exact command, runs it, and the same run's next sandbox gets it. The tests of the
 /// run have no way out at all.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_denied_request_is_seen_granted_and_then_let_out() -> Result<()> {
+async fn a_denied_request_is_seen_granted_and_then_let_out(kept: Kept) -> Result<()> {
     let (files, other) = (Host::saying("hello\n")?, Host::saying("hello, world\n")?);
     let play = play(
+        &kept,
         "sh -c 'test -z \"${HTTP_PROXY-}${https_proxy-}\" && ! (exec 3<>/dev/tcp/127.0.0.1/3128) && sh test.sh'",
     );
     let stage = stage(&play, &files, &other).await?;
@@ -160,13 +166,12 @@ fn the_denial(run: &Value) -> Result<Value> {
 
 /// EXEC-3a, BEY-6: a test command reaches what its project may where the repository's registration says so, nothing else, and
 /// what it is denied is shown as its own.
-#[tokio::test(flavor = "multi_thread")]
-async fn tests_have_a_way_out_only_where_the_registration_says_so() -> Result<()> {
+async fn tests_have_a_way_out_only_where_the_registration_says_so(kept: Kept) -> Result<()> {
     let (files, other) = (Host::saying("hello\n")?, Host::saying("never\n")?);
     let test = "sh -c 'curl -fsS -m 20 http://files.example/ok && ! curl -fsS -m 20 http://other.example/ && sh test.sh'";
     let play = Play {
         scenario: ZERO_THINK.to_owned(),
-        ..play(test)
+        ..play(&kept, test)
     };
     let stage = stage(&play, &files, &other).await?;
     stage.program.say(&["project", "add", "acme"])?.done()?;

@@ -1,9 +1,10 @@
 //! What happens to a database server happens to nobody's run: restarts, cut connections, refusals, a full
 //! disk, no connection left, another version. Each is named, nothing is lost, nothing is done twice.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,6 +12,8 @@ use conductor_it::Stage;
 use conductor_it::stage::{Executor, Play, REPO};
 use conductor_store::Database;
 use nix::sys::signal::Signal;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
 
 use crate::crash::live;
 use crate::postgres::own_server::{OwnServer, Stop};
@@ -144,6 +147,80 @@ async fn a_run_outlives_refused_commits() -> Result<()> {
     Ok(())
 }
 
+/// DEP-1, RUN-4: commits are kept and their answers are lost with the connection, so that nobody knows whether they were kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_outlives_commits_whose_answers_are_lost() -> Result<()> {
+    let address = database().await;
+    let between = tempfile::tempdir()?;
+    let (before, socket_dir) = address.split_once("?host=").context("a socket's directory")?;
+    let socket = format!(".s.PGSQL.{}", port_in(before)?);
+    let lost = Arc::new(AtomicU32::new(0));
+    let listener = UnixListener::bind(between.path().join(&socket))?;
+    let server = Path::new(socket_dir).join(&socket);
+    let losing = tokio::spawn({
+        let lost = lost.clone();
+        async move {
+            let kept = Arc::new(AtomicU32::new(0));
+            while let Ok((client, _)) = listener.accept().await {
+                let Ok(server) = UnixStream::connect(&server).await else {
+                    continue;
+                };
+                tokio::spawn(lose_answers(client, server, kept.clone(), lost.clone()));
+            }
+        }
+    });
+    let through = format!("{before}?host={}", between.path().display());
+    let mut stage = Stage::set(PROGRAM, &play(&through)).await?;
+    carried_through(&mut stage, 0, || async {}).await?;
+    losing.abort();
+    let lost = lost.load(Ordering::SeqCst);
+    println!("the answers of {lost} commits were lost");
+    ensure!(lost >= 10, "only {lost} answers were lost");
+    ensure!(!stage.log().contains("set aside"), "{}", stage.log());
+    Ok(())
+}
+
+fn port_in(address: &str) -> Result<u16> {
+    let (_, after) = address.split_once("localhost:").context("a host")?;
+    let (port, _) = after.split_once('/').context("a database")?;
+    Ok(port.parse()?)
+}
+
+/// Carries bytes both ways; every seventh commit is carried to the server, and its answer nowhere.
+async fn lose_answers(
+    mut client: UnixStream,
+    mut server: UnixStream,
+    commits: Arc<AtomicU32>,
+    lost: Arc<AtomicU32>,
+) -> std::io::Result<()> {
+    let (mut up, mut down) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        tokio::select! {
+            count = client.read(&mut up) => {
+                let said = &up[..count?];
+                if said.is_empty() {
+                    return Ok(());
+                }
+                server.write_all(said).await?;
+                let is_commit = said.windows(7).any(|words| words == b"COMMIT\0");
+                if is_commit && commits.fetch_add(1, Ordering::SeqCst) % 7 == 6 {
+                    // The server has kept it when it answers.
+                    server.read(&mut down).await?;
+                    lost.fetch_add(1, Ordering::SeqCst);
+                    return Ok(());
+                }
+            }
+            count = server.read(&mut down) => {
+                let said = &down[..count?];
+                if said.is_empty() {
+                    return Ok(());
+                }
+                client.write_all(said).await?;
+            }
+        }
+    }
+}
+
 /// A database server that is away is named, by the server, by the doctor, and without a server; one line tells when it
 /// begins and one when it is over.
 #[tokio::test(flavor = "multi_thread")]
@@ -275,6 +352,7 @@ async fn a_full_disk_of_the_database_server_is_named_and_loses_nothing() -> Resu
         .arg(disk.path())
         .status()?;
     ensure!(mounted.success(), "mounting a small disk ended with {mounted}");
+    let _taken_away = Mounted(disk.path());
     let space = disk.path().join("space");
     std::fs::create_dir(&space)?;
     std::fs::set_permissions(disk.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
@@ -311,6 +389,15 @@ async fn a_full_disk_of_the_database_server_is_named_and_loses_nothing() -> Resu
     stage.verify_writes(&run, issue)?;
     ensure!(trouble(&stage)?.is_empty(), "{}", trouble(&stage)?);
     stage.program.stop()
+}
+
+/// Takes a disk away when dropped, so that its directory can go too.
+struct Mounted<'a>(&'a Path);
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _gone_with_the_test = Command::new("umount").arg("--lazy").arg(self.0).status();
+    }
 }
 
 /// Pauses and resumes until the pages that the tables have are full, and one more is refused.

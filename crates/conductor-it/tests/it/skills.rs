@@ -7,6 +7,9 @@ use conductor_it::Stage;
 use conductor_it::stage::Play;
 
 use crate::PROGRAM;
+use crate::kept::{Kept, on_both_databases};
+
+on_both_databases!(a_run_locks_the_skills_of_its_roles_and_uses_exactly_those,);
 
 const WITH_SKILL: &str = include_str!("../../testdata/scenarios/with_skill.toml");
 
@@ -43,14 +46,13 @@ fn settings(root: &Path, name: &str) -> Result<String> {
 /// SKILL-5, EXEC-4: the run locks what the skill holds when it starts, shows it, and uses that to its end although the skill
 /// changes on disk meanwhile; the role can run it and not write it; other roles and the tests do not have it; a later run
 /// locks what is there then.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_locks_the_skills_of_its_roles_and_uses_exactly_those() -> Result<()> {
+async fn a_run_locks_the_skills_of_its_roles_and_uses_exactly_those(kept: Kept) -> Result<()> {
     let root = tempfile::tempdir()?;
     skill(&root.path().join("greeter"), "hello, world")?;
     let play = Play {
         settings: settings(root.path(), "greeter")?,
         test: "sh -c 'test ! -e /skills && sh test.sh'".to_owned(),
-        ..Play::shell(WITH_SKILL)
+        ..kept.shell(WITH_SKILL)
     };
     let stage = Stage::set(PROGRAM, &play).await?;
     let run = stage.start_run("Greet people")?;

@@ -2,10 +2,16 @@
 
 use anyhow::{Context as _, Result, ensure};
 use conductor_it::Stage;
-use conductor_it::stage::{Play, REPO};
+use conductor_it::stage::REPO;
 
-use crate::kept::column_of_file;
+use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
+
+on_both_databases!(
+    every_agent_is_told_what_its_role_needs,
+    a_planner_is_told_of_past_pull_requests,
+    a_story_stops_where_an_agent_is_not_told_enough,
+);
 
 /// Every part of it insists on its context.
 const TOLD: &str = include_str!("../../testdata/scenarios/told.toml");
@@ -13,11 +19,10 @@ const TOLD: &str = include_str!("../../testdata/scenarios/told.toml");
 /// RUN-6, RUN-8, OWN-2, S-47, SEC-3: the Planner gets the issue, the files and what was proposed before, and with a plan
 /// that was sent back that plan and why; the Implementer the approved plan alone; whoever judges the change the diff of
 /// the tested commit, the plan and what Conductor saw of the tests. All of it is kept, without secrets.
-#[tokio::test(flavor = "multi_thread")]
-async fn every_agent_is_told_what_its_role_needs() -> Result<()> {
+async fn every_agent_is_told_what_its_role_needs(kept: Kept) -> Result<()> {
     let secret = ["ghp_", "Zk3vR8xQp2LmN7sT4wYb9cJd6fHg1aVe5uKi"].concat();
     let first = TOLD.replace("PAST", "(there are none)");
-    let mut stage = Stage::set(PROGRAM, &Play::shell(&first)).await?;
+    let mut stage = Stage::set(PROGRAM, &kept.shell(&first)).await?;
     let words = format!("Please. See README.md; my token is {secret}.");
     let issue = stage.person.open_issue(REPO, "Greet people", &words)?;
     let run = stage.start_run_for(issue)?;
@@ -37,29 +42,31 @@ async fn every_agent_is_told_what_its_role_needs() -> Result<()> {
 
     // Each was kept under the digest that stands in the run's chain.
     let data_dir = stage.program.data_dir();
-    let told = format!(
-        "SELECT json_extract(payload, '$.papers.context.digest') FROM records \
-         WHERE stream = 'run/{run}' AND kind = 'invocation_ended' ORDER BY seq"
+    let digest = kept.either(
+        "json_extract(payload, '$.papers.context.digest')",
+        "CAST(payload AS jsonb) #>> '{papers,context,digest}'",
     );
-    let told = column_of_file(data_dir, &told)?;
+    let told = format!(
+        "SELECT {digest} FROM records WHERE stream = 'run/{run}' AND kind = 'invocation_ended' ORDER BY seq"
+    );
+    let told = kept.column(data_dir, &told).await?;
     ensure!(told.len() == 11, "{told:?}");
     for digest in &told {
-        let kept = column_of_file(
-            data_dir,
-            &format!(
-                "SELECT instr(CAST(bytes AS TEXT), 'You are the ') || ' ' || instr(CAST(bytes AS TEXT), '{secret}') \
-                 FROM blobs WHERE kind = 'context' AND digest = '{digest}'"
-            ),
-        )?;
-        ensure!(kept == ["1 0"], "{digest}: {kept:?}");
+        let text = kept.either("CAST(bytes AS TEXT)", "convert_from(bytes, 'UTF8')");
+        let found = format!(
+            "SELECT CASE WHEN {text} LIKE 'You are the %' THEN 'told' END || \
+             CASE WHEN {text} LIKE '%{secret}%' THEN ', with the secret' ELSE '' END \
+             FROM blobs WHERE kind = 'context' AND digest = '{digest}'"
+        );
+        let found = kept.column(data_dir, &found).await?;
+        ensure!(found == ["told"], "{digest}: {found:?}");
     }
     stage.program.stop()
 }
 
 /// RUN-6: what a repository was offered before is told to the next Planner.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_planner_is_told_of_past_pull_requests() -> Result<()> {
-    let mut stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn a_planner_is_told_of_past_pull_requests(kept: Kept) -> Result<()> {
+    let mut stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let run = stage.start_run("Greet people")?;
     stage.carry_through(&run).await?;
     let pull = stage.forge.pulls(REPO)?.first().context("a pull request")?.number;
@@ -72,8 +79,7 @@ async fn a_planner_is_told_of_past_pull_requests() -> Result<()> {
 }
 
 /// RUN-6, RUN-8: a story whose agent is not told what it insists on stops, and says what was missing.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_story_stops_where_an_agent_is_not_told_enough() -> Result<()> {
+async fn a_story_stops_where_an_agent_is_not_told_enough(kept: Kept) -> Result<()> {
     for (clause, complaint) in [
         (
             "context = [\"issue\", \"diff\"]",
@@ -86,7 +92,7 @@ async fn a_story_stops_where_an_agent_is_not_told_enough() -> Result<()> {
     ] {
         let insists = format!("[[plan]]\n{clause}\n[[plan.step]]");
         let scenario = GREETING.replacen("[[plan]]\n[[plan.step]]", &insists, 1);
-        let mut stage = Stage::set(PROGRAM, &Play::shell(&scenario)).await?;
+        let mut stage = Stage::set(PROGRAM, &kept.another().await.shell(&scenario)).await?;
         let run = stage.start_run("Tell me")?;
         let seen = stage.wait(&run, "a hold", |run| run["run"]["held"] == true)?;
         let holds = seen["holds"].to_string();
