@@ -93,7 +93,11 @@ fn mutants(package: &str) -> Result<()> {
                 "--no-shuffle",
                 "--output",
             ])
-            .arg(&out),
+            .arg(&out)
+            .args(["--", "--lib", "--tests"])
+            // Few histories notice no more than many, and what fails need not be made small.
+            .env("PROPTEST_CASES", "32")
+            .env("PROPTEST_MAX_SHRINK_ITERS", "0"),
     )?;
     // 2: some survived, 3: some hung. The bar below judges those; anything else left no account to read.
     ensure!(
