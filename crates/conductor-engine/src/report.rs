@@ -38,6 +38,7 @@ pub(crate) enum Reported {
 /// Reports what came of an effect; tries until it is taken, refused, or the caller drops it with the lease.
 pub(crate) async fn report(engine: &Engine, job: &Job, result: Result<Report, Failed>) -> Reported {
     let mut input = input(job, result);
+    let mut may_be_kept = false;
     crash_point!("report.before");
     let reported = loop {
         match submit(engine, job, &input).await {
@@ -45,6 +46,10 @@ pub(crate) async fn report(engine: &Engine, job: &Job, result: Result<Report, Fa
             Err(NotTaken::LeaseLost) => {
                 tracing::warn!(effect = %job.request.id, "a report came too late and is dropped");
                 break Reported::TooLate;
+            }
+            Err(NotTaken::Refused(_)) if may_be_kept && is_settled(engine, job).await => {
+                tracing::debug!(effect = %job.request.id, "a report was kept, and the answer to it lost");
+                break Reported::Settled;
             }
             Err(refused @ (NotTaken::Refused(_) | NotTaken::IssueHasRun { .. })) => {
                 tracing::error!(effect = %job.request.id, %refused, "a report was refused; the effect is set aside");
@@ -57,12 +62,22 @@ pub(crate) async fn report(engine: &Engine, job: &Job, result: Result<Report, Fa
                     break Reported::Settled;
                 };
                 input = next;
+                may_be_kept = true;
                 tokio::time::sleep(duration(PAUSE)).await;
             }
         }
     };
     crash_point!("report.after");
     reported
+}
+
+/// Tells whether the effect's report is in the ledger.
+async fn is_settled(engine: &Engine, job: &Job) -> bool {
+    let effects = engine.ports.views.effects(&job.request.run).await;
+    effects.is_ok_and(|rows| {
+        rows.iter()
+            .any(|row| row.id == job.request.id && row.status == "done")
+    })
 }
 
 async fn submit(engine: &Engine, job: &Job, input: &Input) -> Result<(), NotTaken> {

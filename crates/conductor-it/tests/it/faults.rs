@@ -153,10 +153,11 @@ async fn a_run_outlives_commits_whose_answers_are_lost() -> Result<()> {
     let address = database().await;
     let between = tempfile::tempdir()?;
     let (before, socket_dir) = address.split_once("?host=").context("a socket's directory")?;
-    let socket = format!(".s.PGSQL.{}", port_in(before)?);
+    // An address without a port means this one.
+    let socket = ".s.PGSQL.5432";
     let lost = Arc::new(AtomicU32::new(0));
-    let listener = UnixListener::bind(between.path().join(&socket))?;
-    let server = Path::new(socket_dir).join(&socket);
+    let listener = UnixListener::bind(between.path().join(socket))?;
+    let server = Path::new(socket_dir).join(socket);
     let losing = tokio::spawn({
         let lost = lost.clone();
         async move {
@@ -175,18 +176,12 @@ async fn a_run_outlives_commits_whose_answers_are_lost() -> Result<()> {
     losing.abort();
     let lost = lost.load(Ordering::SeqCst);
     println!("the answers of {lost} commits were lost");
-    ensure!(lost >= 10, "only {lost} answers were lost");
+    ensure!(lost >= 3, "only {lost} answers were lost");
     ensure!(!stage.log().contains("set aside"), "{}", stage.log());
     Ok(())
 }
 
-fn port_in(address: &str) -> Result<u16> {
-    let (_, after) = address.split_once("localhost:").context("a host")?;
-    let (port, _) = after.split_once('/').context("a database")?;
-    Ok(port.parse()?)
-}
-
-/// Carries bytes both ways; every seventh commit is carried to the server, and its answer nowhere.
+/// Carries bytes both ways; the answers to some commits, one in thirty-two and in no rhythm, are carried nowhere.
 async fn lose_answers(
     mut client: UnixStream,
     mut server: UnixStream,
@@ -202,17 +197,18 @@ async fn lose_answers(
                     return Ok(());
                 }
                 server.write_all(said).await?;
-                let is_commit = said.windows(7).any(|words| words == b"COMMIT\0");
-                if is_commit && commits.fetch_add(1, Ordering::SeqCst) % 7 == 6 {
-                    // The server has kept it when it answers.
-                    server.read(&mut down).await?;
-                    lost.fetch_add(1, Ordering::SeqCst);
-                    return Ok(());
-                }
             }
             count = server.read(&mut down) => {
                 let said = &down[..count?];
                 if said.is_empty() {
+                    return Ok(());
+                }
+                // How a server says that a transaction was kept.
+                let is_kept = said.windows(7).any(|words| words == b"COMMIT\0");
+                // The first are those of the start, which may fail.
+                let drawn = |n: u32| n > 20 && n.wrapping_mul(0x9E37_79B1) >> 27 == 1;
+                if is_kept && drawn(commits.fetch_add(1, Ordering::SeqCst)) {
+                    lost.fetch_add(1, Ordering::SeqCst);
                     return Ok(());
                 }
                 client.write_all(said).await?;
