@@ -502,6 +502,74 @@ mod tests {
         }
     }
 
+    /// S-48: what calls nobody and forges nothing stays as it was written.
+    #[test]
+    fn plain_signs_stay_as_they_are() {
+        assert_eq!(harmless("a [b] c! #x @ -"), "a [b] c! #x @ -");
+        assert_eq!(harmless("[b](c) d](e)"), "\\[b] (c) d] (e)");
+    }
+
+    /// GH-5: a cut falls between characters and never past the limit, also where a code block is closed.
+    #[test]
+    fn a_cut_falls_between_characters_within_the_limit() {
+        for before in ["", "a", "ab", "```", "```a"] {
+            for longest in 20..40 {
+                let said = cut(&format!("{before}{}", "é€".repeat(20)), longest);
+                assert!(said.len() <= longest, "{before} {longest}: {said}");
+                assert!(said.len() + 5 > longest, "{before} {longest}: {said}");
+                assert!(said.starts_with(before) && said.ends_with("_(cut)_\n"), "{said}");
+            }
+        }
+    }
+
+    /// GH-5: details are told whole where they have room, and not at all where they have none.
+    #[test]
+    fn details_are_told_whole_or_not_at_all() {
+        assert!(said(&"x".repeat(5_000)).contains("<details>"));
+        let wide = |length: usize| {
+            let run = RunId::parse("r1").expect("a slug");
+            let message = Message {
+                speaker: Speaker::Orchestrator,
+                kind: MessageKind::Transition,
+                headline: "h".into(),
+                body: Body::Own {
+                    text: "x".repeat(20_000),
+                },
+                details: vec![("k".into(), "v".repeat(length))],
+            };
+            render(
+                &message,
+                &run,
+                "p",
+                &EffectId::derive(&run, 3, 0),
+                &BTreeMap::new(),
+            )
+        };
+        assert!(wide(40_000).contains("</details>"));
+        assert!(!wide(60_000).contains("<details>"));
+    }
+
+    /// GH-4: a text that is told whole has no rest.
+    #[test]
+    fn a_short_text_has_no_rest() {
+        let part = Message {
+            speaker: Speaker::Agent(Role::Tester),
+            kind: MessageKind::Remark,
+            headline: "left a remark".into(),
+            body: Body::Kept {
+                artifact: Artifact::of(ArtifactKind::Feedback, b"short"),
+            },
+            details: vec![],
+        };
+        let mut text = String::new();
+        tell_part(
+            &mut text,
+            &part,
+            &BTreeMap::from([(Digest::of(b"short"), "short".to_owned())]),
+        );
+        assert_eq!(text, "- Tester: left a remark\n  > short\n");
+    }
+
     #[test]
     fn agents_may_not_announce_phases() {
         for role in Role::ALL {

@@ -52,6 +52,42 @@ fn pauses_grow_and_end_growing() {
     }
 }
 
+/// RUN-13, ENV-3: a run keeps its place until its clean-up is done, long overdue, or a person's.
+#[test]
+fn a_run_is_in_the_way_until_its_clean_up_is_done_or_hopeless() {
+    let rejected = ["to plan gate", "ann rejects"];
+    let after = |step: &str| {
+        lived(&[&rejected[..], &[step]].concat())
+            .run()
+            .is_out_of_the_way()
+    };
+    assert!(!lived(&["to plan gate"]).run().is_out_of_the_way());
+    assert!(!lived(&rejected).run().is_out_of_the_way());
+    assert!(!after("fault transient in clean_up attempt 8"));
+    assert!(after("fault transient in clean_up attempt 9"));
+    assert!(after("fault permanent in clean_up"));
+    assert!(after("cleaned up"));
+    // Something else may be overdue for as long as it likes.
+    let comment = "fault transient in post_comment attempt 9";
+    assert!(!lived(&["to plan gate", comment]).run().is_out_of_the_way());
+}
+
+/// RUN-7, RUN-11, ENV-3: a person is asked at a gate, by a question, and for a clean-up that cannot work; not otherwise.
+#[test]
+fn a_person_is_needed_where_nothing_else_helps() {
+    let needs = |lines: &[&str]| lived(lines).run().needs_human();
+    assert!(!needs(&["to planning"]));
+    assert!(needs(&["to planning", "planner asks why"]));
+    assert!(needs(&["to plan gate"]));
+    assert!(!needs(&["to executing"]));
+    assert!(!needs(&["to plan gate", "ann rejects"]));
+    assert!(needs(&[
+        "to plan gate",
+        "ann rejects",
+        "fault permanent in clean_up"
+    ]));
+}
+
 /// BEY-4: an answer to another question releases nothing.
 #[test]
 fn an_answer_to_another_question_is_refused() {

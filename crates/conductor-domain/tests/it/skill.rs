@@ -36,10 +36,11 @@ fn nothing_leads_out_of_a_skills_folder() {
             "{name:?}"
         );
     }
-    assert_eq!(
-        SkillFolder::parse("pdf-2").map(|name| name.to_string()),
-        Ok("pdf-2".to_owned())
-    );
+    let name = SkillFolder::parse("pdf-2").expect("a plain name");
+    assert_eq!((name.as_str(), name.to_string().as_str()), ("pdf-2", "pdf-2"));
+    assert_eq!(serde_json::to_value(&name).ok(), Some("pdf-2".into()));
+    assert!(SkillFolder::parse(&"a".repeat(255)).is_ok());
+    assert!(SkillFolder::parse(&"a".repeat(256)).is_err());
     for path in [
         "",
         "/etc/passwd",

@@ -20,6 +20,7 @@ use conductor_domain::plan::{MAX_FILES, MAX_TEXT, PlanDraft, ReviewDraft, TestRe
 use conductor_domain::refusal::Refusal;
 use conductor_domain::role::{Role, Speaker};
 use conductor_domain::spec::{ExecutorName, Limits, Priority};
+use conductor_domain::testing::Ending;
 use conductor_domain::time::{Millis, Timestamp};
 
 use crate::scenarios::way;
@@ -638,4 +639,31 @@ fn every_event_has_its_own_name() {
         }
     }
     assert!(names.len() > 25);
+}
+
+/// S-21: how a command ended is said, and no more.
+#[test]
+fn endings_say_what_was_seen() {
+    let told = [
+        Ending::Exited { code: 3 },
+        Ending::Signalled { signal: 9 },
+        Ending::TimedOut,
+        Ending::LimitExceeded {
+            limit: "memory".into(),
+        },
+        Ending::Lost,
+        Ending::NotRun {
+            reason: "none registered".into(),
+        },
+    ]
+    .map(|ending| ending.to_string());
+    let expected = [
+        "exited 3",
+        "ended by signal 9",
+        "timed out",
+        "limit exceeded: memory",
+        "lost",
+        "not run: none registered",
+    ];
+    assert_eq!(told, expected);
 }
