@@ -19,6 +19,7 @@ const WITHOUT_DOCKER: &str = "CONDUCTOR_WITHOUT_DOCKER";
 
 /// The tests that need an engine, for nextest; a module of another name needs none.
 const NEED_DOCKER: &str = "(package(conductor-executor) and test(/^docker::/)) \
+                           or (package(conductor-it) and binary(it) and test(/^containers::/)) \
                            or (package(conductor-skill) and test(/^real_docker::/)) \
                            or (package(conductor) and binary(skills) and test(/^defects::/)) \
                            or (package(conductor) and binary(exec) and test(/^docker::/))";
@@ -224,6 +225,7 @@ mod tests {
     fn the_modules_that_need_docker_are_where_they_are_said_to_be() {
         for file in [
             "crates/conductor-executor/tests/it/docker.rs",
+            "crates/conductor-it/tests/it/containers.rs",
             "crates/conductor-skill/tests/it/real_docker.rs",
             "crates/conductor/tests/skills/defects.rs",
             "crates/conductor/tests/exec.rs",

@@ -9,6 +9,7 @@ mod confinement;
 mod files;
 mod faults;
 mod given;
+mod disk;
 mod limits;
 
 use std::any::Any;
@@ -123,12 +124,14 @@ suites! { $
         a_fork_bomb_is_ended_and_named
         a_memory_hog_is_ended_and_named
         a_full_disk_is_the_commands_own_trouble
+        a_full_disk_refuses_the_file_tools_and_keeps_what_is_there
     }
     faults {
         what_outlives_its_command_ends_with_the_sandbox
         a_command_that_nobody_waits_for_is_ended
         a_sandbox_that_nobody_holds_is_ended
         a_sandbox_that_vanishes_is_told_and_leaves_nothing
+        no_mount_outlives_its_sandbox
         reaping_what_is_not_there_is_no_fault
     }
 }

@@ -99,6 +99,7 @@ pub(crate) async fn only_the_holder_gives_back(subject: &Subject) {
 pub(crate) async fn held_resources_are_listed_by_run(subject: &Subject) {
     let all = [
         lease("r-1", ResourceKind::Branch, "b", 1),
+        lease("r-1", ResourceKind::Container, "66", 1),
         lease("r-1", ResourceKind::Port, "4000", 1),
         lease("r-1", ResourceKind::Port, "4001", 1),
         lease("r-1", ResourceKind::ProcessGroup, "77", 1),
@@ -109,6 +110,6 @@ pub(crate) async fn held_resources_are_listed_by_run(subject: &Subject) {
         take(subject, lease).await;
     }
     assert_eq!(held(subject, None).await, all);
-    assert_eq!(held(subject, Some("r-2")).await, all[5..]);
+    assert_eq!(held(subject, Some("r-2")).await, all[6..]);
     assert_eq!(held(subject, Some("r-3")).await, []);
 }

@@ -90,6 +90,10 @@ pub(crate) fn process_group_name(worker: &str, effect: &EffectId) -> String {
     format!("{worker}/{effect}")
 }
 
+/// Shows that the processes of an effect are on record; without it no sandbox is opened, whatever its profile (ENV-2).
+#[derive(Debug)]
+struct Leased(());
+
 /// Names the executor in which an effect runs foreign code.
 fn executor_of(effect: &Effect) -> Option<ExecutorName> {
     match effect {
@@ -334,15 +338,23 @@ impl Performance<'_> {
             .await
     }
 
-    async fn take_processes(&self) -> Result<(), Fault> {
-        self.take(ResourceKind::ProcessGroup, self.process_group()).await
+    async fn take_processes(&self) -> Result<Leased, Fault> {
+        self.take(self.process_kind(), self.process_group()).await?;
+        Ok(Leased(()))
     }
 
     async fn give_processes_back(&self) -> Result<(), Fault> {
         self.ports()
             .leases
-            .give_back(self.run(), ResourceKind::ProcessGroup, &self.process_group())
+            .give_back(self.run(), self.process_kind(), &self.process_group())
             .await
+    }
+
+    fn process_kind(&self) -> ResourceKind {
+        match executor_of(&self.job.request.effect) {
+            Some(ExecutorName::Docker) => ResourceKind::Container,
+            Some(ExecutorName::Local | ExecutorName::UnsafePlain) | None => ResourceKind::ProcessGroup,
+        }
     }
 
     fn process_group(&self) -> String {

@@ -108,8 +108,9 @@ async fn reap_leftovers(engine: &Engine) -> Result<u32, Fault> {
 }
 
 async fn leftover(engine: &Engine, lease: &ResourceLease) -> Result<Option<EffectId>, Fault> {
-    if lease.kind != ResourceKind::ProcessGroup {
-        return Ok(None);
+    match lease.kind {
+        ResourceKind::ProcessGroup | ResourceKind::Container => {}
+        ResourceKind::Worktree | ResourceKind::Port | ResourceKind::Branch => return Ok(None),
     }
     let rows = engine.ports.views.effects(&lease.run).await?;
     let by_name: BTreeMap<String, _> = rows

@@ -104,13 +104,26 @@ pub(crate) struct Call {
 impl Channel {
     /// Begins to read and to send; must be called within a runtime.
     pub(crate) fn open(orders: pipe::Sender, responses: pipe::Receiver) -> Self {
+        Self::begin_with(orders, responses, Calls::default(), Decoder::default())
+    }
+
+    fn begin_with(
+        orders: pipe::Sender,
+        responses: pipe::Receiver,
+        calls: Calls,
+        decoder: Decoder<Response>,
+    ) -> Self {
+        let state = State {
+            calls,
+            ..State::default()
+        };
         let shared = Arc::new(Shared {
             sender: orders,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             has_unsent: Notify::new(),
             lost: watch::Sender::new(None),
         });
-        tokio::spawn(read(Arc::clone(&shared), responses));
+        tokio::spawn(read(Arc::clone(&shared), responses, decoder));
         tokio::spawn(send_unsent(Arc::clone(&shared)));
         Self(shared)
     }
@@ -297,8 +310,7 @@ impl Shared {
     }
 }
 
-async fn read(shared: Arc<Shared>, mut responses: pipe::Receiver) {
-    let mut decoder = Decoder::default();
+async fn read(shared: Arc<Shared>, mut responses: pipe::Receiver, mut decoder: Decoder<Response>) {
     let mut lost = shared.lost.subscribe();
     let reading = async {
         loop {

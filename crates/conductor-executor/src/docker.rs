@@ -23,6 +23,7 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::EffectId;
 use conductor_guest::seccomp;
 use conductor_port::executor::{Executor, Profile, Sandbox, SandboxSpec};
+use conductor_port::switches;
 
 use crate::given;
 use crate::guest;
@@ -31,7 +32,6 @@ use crate::identity;
 use crate::launcher;
 use crate::limits::Limits;
 use crate::sandbox::{Forward, GuestSandbox};
-use crate::switch::switches;
 use cli::Cli;
 use outside::DockerOutside;
 
@@ -101,6 +101,10 @@ pub async fn examine(program: &Path, environment: Vec<(OsString, OsString)>) -> 
         path: std::env::temp_dir(),
         source,
     })?;
+    cli::configure(config.path()).map_err(|source| Unusable::Disk {
+        path: config.path().to_owned(),
+        source,
+    })?;
     let cli = Cli::new(program.to_owned(), config.path().to_owned(), environment);
     let engine = Engine::ask(&cli).await?;
     engine.check(MayBeOld::No)?;
@@ -154,6 +158,16 @@ switches! {
     ReadOnlyGuest,
     /// What a sandbox may read besides, read-only (S-5).
     ReadOnlyObjects,
+    /// What a sandbox is given, such as skills, read-only (EXEC-4).
+    ReadOnlyGiven,
+    /// The sockets of the ways out read-only: to be knocked at, not to be changed (S-32).
+    ReadOnlyWays,
+    /// A lost guest ends its sandbox (S-16).
+    EndsWithGuest,
+    /// A limit that was met is told, whatever the command made of it (S-18, S-42).
+    ToldLimits,
+    /// Killing ends everything inside, and waits for it (S-43).
+    KillsInside,
 }
 
 impl Docker {
@@ -167,6 +181,7 @@ impl Docker {
         let root = settings.root.canonicalize().map_err(disk)?;
         let config = root.join("client");
         std::fs::create_dir_all(&config).map_err(disk)?;
+        cli::configure(&config).map_err(disk)?;
         let cli = Cli::new(settings.program, config, settings.environment);
         Engine::ask(&cli).await?.check(settings.may_be_old)?;
         let guest = match settings.guest {
@@ -282,11 +297,10 @@ impl Executor for Docker {
             }
         };
         let outside = DockerOutside::new(
-            self.cli.clone(),
-            name,
-            launched.process.clone(),
+            (self.cli.clone(), name, launched.process.clone()),
             home.path().to_owned(),
             Arc::clone(&self.open),
+            self.without.clone(),
         );
         let forwards: Vec<Forward> = spec
             .ways

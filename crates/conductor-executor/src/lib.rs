@@ -8,7 +8,6 @@
 pub mod choice;
 pub mod toolchain;
 mod output;
-mod switch;
 mod launcher;
 mod channel;
 mod sandbox;

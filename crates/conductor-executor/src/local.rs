@@ -23,6 +23,7 @@ use async_trait::async_trait;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::EffectId;
 use conductor_port::executor::{Executor, Sandbox, SandboxSpec};
+use conductor_port::switches;
 
 use crate::given;
 use crate::guest;
@@ -31,7 +32,6 @@ use crate::identity;
 use crate::launcher;
 use crate::process;
 use crate::sandbox::{Forward, GuestSandbox};
-use crate::switch::switches;
 use crate::toolchain::Toolchain;
 use cgroup::{Cgroup, Cgroups};
 use etc::Etc;
@@ -151,6 +151,16 @@ switches! {
     CpuLimit,
     /// The limit of open files (EXEC-6).
     OpenFiles,
+    /// What a sandbox is given, such as skills, read-only (EXEC-4).
+    ReadOnlyGiven,
+    /// The sockets of the ways out read-only: to be knocked at, not to be changed (S-32).
+    ReadOnlyWays,
+    /// A lost guest ends its sandbox (S-16).
+    EndsWithGuest,
+    /// A limit that was met is told, whatever the command made of it (S-18, S-42).
+    ToldLimits,
+    /// Killing ends everything inside, and waits for it (S-43).
+    KillsInside,
 }
 
 impl Local {
@@ -294,6 +304,7 @@ impl Executor for Local {
             cgroup,
             home_path,
             Arc::clone(&self.open),
+            self.without.clone(),
         );
         let forwards: Vec<Forward> = spec
             .ways

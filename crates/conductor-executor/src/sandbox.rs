@@ -74,6 +74,9 @@ pub(crate) trait Outside: std::fmt::Debug + Send + Sync + 'static {
     /// Says what the process that holds the sandbox said about itself, for the error message.
     fn said(&self) -> String;
 
+    /// Hears that the guest is lost, and kills everything inside: nothing that it says counts any more (S-16).
+    fn guest_lost(&self);
+
     /// Kills everything inside, without waiting for it. If repeated: nothing happens.
     fn kill(&self);
 
@@ -135,7 +138,7 @@ impl<O: Outside> GuestSandbox<O> {
             tokio::select! {
                 lost = channel.until_lost() => {
                     tracing::debug!(%lost, "a guest is lost");
-                    outside.kill();
+                    outside.guest_lost();
                 }
                 _ = process.ended() => {
                     channel.lose(Lost::Ended);

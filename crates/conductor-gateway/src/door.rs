@@ -14,6 +14,8 @@ use subtle::ConstantTimeEq as _;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::switch::{Switch, Without};
+
 /// Where all socket directories of this process are, open to nobody else.
 #[derive(Debug, Clone)]
 pub struct Doors {
@@ -47,6 +49,19 @@ pub enum Error {
 impl Doors {
     /// Makes the parent directory, or takes it as it is if nobody else can look into it.
     pub fn below(parent: &Path) -> Result<Self, Error> {
+        Self::made(parent, &Without::default())
+    }
+
+    /// The same without a protection, so that a test can show what it is for.
+    #[doc(hidden)]
+    #[cfg(debug_assertions)]
+    pub fn below_without(parent: &Path, switch: Switch) -> Result<Self, Error> {
+        let mut without = Without::default();
+        without.also(switch);
+        Self::made(parent, &without)
+    }
+
+    fn made(parent: &Path, without: &Without) -> Result<Self, Error> {
         let failed = |source| Error::Make {
             path: parent.to_owned(),
             source,
@@ -57,7 +72,7 @@ impl Doors {
             Err(error) => return Err(failed(error)),
         }
         let mode = fs::symlink_metadata(parent).map_err(failed)?.mode();
-        if mode & 0o170_777 != 0o040_700 {
+        if mode & 0o170_777 != 0o040_700 && without.has(Switch::ClosedParent) {
             return Err(Error::Open {
                 path: parent.to_owned(),
                 mode,

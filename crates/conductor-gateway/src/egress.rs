@@ -25,6 +25,7 @@ use tokio::net::UnixStream;
 
 use crate::door::{self, Door, Doors, Token};
 use crate::http::{Malformed, Request, Wire};
+use crate::switch::{Switch, Without};
 
 pub use denial::{Denials, ToInbox};
 pub use outlet::{Commands, Mint, Outlets, PORT};
@@ -41,6 +42,7 @@ pub struct Egress {
     outside: Arc<dyn Outside>,
     denials: Arc<dyn Denials>,
     limits: Limits,
+    without: Without,
 }
 
 /// Who stands behind a door, and what it may reach.
@@ -86,7 +88,17 @@ impl Egress {
             outside,
             denials,
             limits,
+            without: Without::default(),
         }
+    }
+
+    /// Leaves a protection out, so that a test can show what it is for.
+    #[doc(hidden)]
+    #[cfg(debug_assertions)]
+    #[must_use]
+    pub fn without(mut self, switch: Switch) -> Self {
+        self.without.also(switch);
+        self
     }
 
     /// Opens the door of one sandbox. It is closed by [`Door::close`], or by its drop.
@@ -97,13 +109,16 @@ impl Egress {
             told: Told::new(Arc::clone(&self.denials)),
             visitor,
             limits: self.limits,
+            without: self.without.clone(),
         });
-        Ok(Door::welcome(
-            place,
-            SOCKET,
-            self.limits.visitors,
-            move |stream| visit(Arc::clone(&guard), stream),
-        ))
+        let most = if guard.has(Switch::VisitorLimit) {
+            self.limits.visitors
+        } else {
+            usize::MAX
+        };
+        Ok(Door::welcome(place, SOCKET, most, move |stream| {
+            visit(Arc::clone(&guard), stream)
+        }))
     }
 }
 
@@ -122,6 +137,7 @@ struct Guard {
     told: Told,
     visitor: Visitor,
     limits: Limits,
+    without: Without,
 }
 
 /// What was asked for, as far as it could be read.
@@ -133,6 +149,14 @@ struct Asked {
     command: Option<String>,
 }
 
+/// What of a request is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    All,
+    /// A test left out that every request is checked.
+    NameOnly,
+}
+
 /// Whether the connection can carry a further request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
@@ -142,6 +166,7 @@ enum Next {
 
 async fn visit(guard: Arc<Guard>, stream: UnixStream) {
     let mut client = Wire::new(stream);
+    let mut check = Check::All;
     loop {
         let head = match client.head(guard.limits.idle, guard.limits.head).await {
             Ok(Some(head)) => head,
@@ -154,10 +179,10 @@ async fn visit(guard: Arc<Guard>, stream: UnixStream) {
         };
         // Every request shows it anew, because every request may come from another command.
         let shown = credentials(&mut request);
-        if !shown
+        let is_known = shown
             .as_ref()
-            .is_some_and(|shown| guard.visitor.token.is(&shown.token))
-        {
+            .is_some_and(|shown| guard.visitor.token.is(&shown.token));
+        if !is_known && guard.has(Switch::OwnToken) {
             let asked = Asked::nothing(way_of(&request));
             return refuse(&guard, &mut client, &asked, EgressReason::WrongToken).await;
         }
@@ -166,8 +191,9 @@ async fn visit(guard: Arc<Guard>, stream: UnixStream) {
         if request.method == "CONNECT" {
             return tunnel::serve(&guard, client, &request, command).await;
         }
-        match plain::serve(&guard, &mut client, &request, command).await {
-            Next::Request => {}
+        match plain::serve(&guard, &mut client, &request, command, check).await {
+            Next::Request if guard.has(Switch::CheckedAnew) => {}
+            Next::Request => check = Check::NameOnly,
             Next::Nothing => return,
         }
     }
@@ -232,13 +258,28 @@ impl Asked {
 impl Guard {
     /// Checks name and grant; nobody outside has been asked anything yet.
     fn admit(&self, asked: &Asked) -> Result<HostName, EgressReason> {
-        let host = HostName::parse(&asked.host).map_err(|bad| match bad {
+        let host = self.name(asked)?;
+        match grant::check(&self.visitor.grants, asked.way, &host, asked.port) {
+            Err(EgressReason::HostNotGranted) if !self.has(Switch::GrantedHosts) => Ok(host),
+            Err(EgressReason::PortNotGranted) if !self.has(Switch::GrantedPorts) => Ok(host),
+            checked => checked.map(|()| host),
+        }
+    }
+
+    fn name(&self, asked: &Asked) -> Result<HostName, EgressReason> {
+        #[cfg(debug_assertions)]
+        if !self.has(Switch::HostNames) {
+            return Ok(HostName::unchecked(&asked.host));
+        }
+        HostName::parse(&asked.host).map_err(|bad| match bad {
             BadHostName::Length | BadHostName::Label | BadHostName::OneLabel | BadHostName::Address => {
                 EgressReason::BadHostName
             }
-        })?;
-        grant::check(&self.visitor.grants, asked.way, &host, asked.port)?;
-        Ok(host)
+        })
+    }
+
+    fn has(&self, switch: Switch) -> bool {
+        self.without.has(switch)
     }
 
     /// Tells of a denial, once per host, port and reason; it is kept before this returns.

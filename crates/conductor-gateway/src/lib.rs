@@ -6,6 +6,10 @@
 //!
 //! This crate does not know what runs in a sandbox, who grants a host, or where denials are kept.
 
+mod switch;
 pub mod door;
 mod http;
 pub mod egress;
+
+#[doc(hidden)]
+pub use switch::Switch;

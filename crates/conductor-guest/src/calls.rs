@@ -10,6 +10,7 @@ use crate::file::MAX_FILE;
 use crate::frame::{Frame, RequestId};
 use crate::order::{Order, Request};
 use crate::response::{MAX_REPORTED, Response};
+use crate::switch::switches;
 
 /// The most requests under way at once; the guest refuses more by itself.
 pub const MAX_OPEN: usize = 256;
@@ -19,6 +20,19 @@ pub const MAX_OPEN: usize = 256;
 pub struct Calls {
     issued: u32,
     open: BTreeMap<RequestId, Expected>,
+    /// Refusals that a test left out.
+    without: Vec<Switch>,
+}
+
+switches! {
+    /// An answer to a request that was never made (S-15).
+    IssuedIds,
+    /// A second result of one request (S-15).
+    OneResult,
+    /// An answer that does not fit its request (S-15).
+    FittingAnswers,
+    /// More than was granted or asked for (S-15).
+    GrantedAmounts,
 }
 
 /// What may still come for a request.
@@ -79,6 +93,19 @@ pub enum Forged {
 }
 
 impl Calls {
+    /// Leaves a refusal out, so that a test can show what it is for.
+    #[doc(hidden)]
+    #[cfg(debug_assertions)]
+    #[must_use]
+    pub fn without(mut self, switch: Switch) -> Self {
+        self.without.push(switch);
+        self
+    }
+
+    fn has(&self, switch: Switch) -> bool {
+        !self.without.contains(&switch)
+    }
+
     /// Issues an id for a request; the frame is to be sent as it is.
     pub fn begin(&mut self, request: Request) -> Result<Frame<Order>, Unavailable> {
         if self.open.len() >= MAX_OPEN {
@@ -122,8 +149,23 @@ impl Calls {
     /// Checks a frame of the guest.
     pub fn admit(&mut self, frame: &Frame<Response>) -> Result<Standing, Forged> {
         let id = frame.id;
-        let expected = self.open.get_mut(&id).ok_or(Forged::NotOpen(id))?;
-        expected.take(id, &frame.body)?;
+        let refusal_of_strangers = if (1..=self.issued).contains(&id.0) {
+            Switch::OneResult
+        } else {
+            Switch::IssuedIds
+        };
+        let Some(expected) = self.open.get_mut(&id) else {
+            return if self.has(refusal_of_strangers) {
+                Err(Forged::NotOpen(id))
+            } else {
+                Ok(Standing::Open)
+            };
+        };
+        match expected.take(id, &frame.body) {
+            Err(Forged::Unfitting(_)) if !self.has(Switch::FittingAnswers) => {}
+            Err(Forged::TooMuch(_)) if !self.has(Switch::GrantedAmounts) => {}
+            taken => taken?,
+        }
         if frame.body.is_result() {
             self.open.remove(&id);
             return Ok(Standing::Over);

@@ -20,6 +20,7 @@ use rustix::io::Errno;
 
 use crate::order::Range;
 use crate::response::{CHUNK, Refusal};
+use crate::switch::switches;
 use place::Place;
 
 pub use walk::Findings;
@@ -44,24 +45,6 @@ pub enum Error {
         /// What the kernel said.
         errno: Errno,
     },
-}
-
-/// Names the refusals that a test can leave out, once: as a type, and as the list that the matrix is checked against.
-macro_rules! switches {
-    ($( $(#[$doc:meta])+ $name:ident, )+) => {
-        /// A refusal that a test can leave out, to show that it is what it claims; a release build cannot.
-        #[doc(hidden)]
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Switch {
-            $( $(#[$doc])+ $name, )+
-        }
-
-        impl Switch {
-            /// All of them.
-            #[doc(hidden)]
-            pub const ALL: &[Self] = &[ $( Self::$name, )+ ];
-        }
-    };
 }
 
 switches! {

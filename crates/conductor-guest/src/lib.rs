@@ -5,6 +5,7 @@
 //! even the program's frames as hostile (S-15).
 //! This crate knows no other crate of the workspace, no async runtime, and not what the commands are for.
 
+mod switch;
 pub mod frame;
 pub mod order;
 pub mod response;

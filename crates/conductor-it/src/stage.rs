@@ -41,6 +41,8 @@ pub struct Play {
 pub enum Executor {
     /// In the local sandbox, as for everybody.
     Local,
+    /// In a container each, of the image that everybody gets by default; the tests' own stands in for it.
+    Docker,
     /// Without one: for stories that start hundreds of servers or measure the engine alone, and say nothing of sandboxes.
     UnsafePlain,
 }
@@ -49,6 +51,7 @@ impl Executor {
     fn flags(self) -> Vec<String> {
         let flags: &[&str] = match self {
             Self::Local => &["--executor", "local"],
+            Self::Docker => &["--executor", "docker"],
             Self::UnsafePlain => &["--executor", "unsafe-plain", "--i-know-this-is-unsafe-demo"],
         };
         flags.iter().map(|&flag| flag.to_owned()).collect()

@@ -20,6 +20,8 @@ pub enum ResourceKind {
     ProcessGroup,
     /// A branch at the forge.
     Branch,
+    /// The containers of one effect.
+    Container,
 }
 
 impl ResourceKind {
@@ -30,6 +32,7 @@ impl ResourceKind {
             Self::Port => "port",
             Self::ProcessGroup => "process_group",
             Self::Branch => "branch",
+            Self::Container => "container",
         }
     }
 }

@@ -17,5 +17,6 @@ pub mod upstream;
 pub mod lease;
 pub mod duty;
 pub mod inbox;
+mod switch;
 
 pub use conductor_domain::fault::{Fault, FaultKind};

@@ -161,7 +161,7 @@ impl Containers {
                     "executor `docker` cannot be used here: {}",
                     crate::exit::chain(&error)
                 ),
-                "start the engine, update it, or accept it with `old-engine = true` in [sandbox]",
+                "start the engine, update it, or accept it: `--old-engine`, or `old-engine = true` in [sandbox] for the server",
             )
             .exiting(Exit::Refused)
         })

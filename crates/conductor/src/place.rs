@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::spec::ExecutorName;
 use conductor_executor::choice;
+use conductor_executor::docker::MayBeOld;
 use conductor_executor::local::{self, MayMiss, Protection};
 use conductor_port::executor::{Executor, Profile, Sandbox, SandboxSpec};
 use tempfile::TempDir;
@@ -23,18 +24,30 @@ use crate::settings::ToldSandbox;
 /// Where, and how.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlaceArgs {
-    /// Where it runs; must be named
+    /// Where it runs: `local` or `docker`; must be named
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
-    /// The image of the sandbox; only for an executor that runs containers
+    /// The image of the sandbox; only for an executor that runs containers [default: debian:12]
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
+    /// The program that runs containers, `docker` unless named: `podman`, or where one of them is
+    #[arg(long, value_name = "PROGRAM")]
+    engine: Option<PathBuf>,
+    /// Accepts an engine with a known way out of its containers
+    #[arg(long)]
+    old_engine: bool,
     /// The one directory that it works in
     #[arg(long, value_name = "DIR")]
     worktree: PathBuf,
     /// Allows a limit to be missing where no cgroup can be written: memory, processes or cpu
     #[arg(long, value_name = "LIMIT")]
     may_miss: Vec<Protection>,
+}
+
+impl PlaceArgs {
+    fn is_about_containers(&self) -> bool {
+        self.image.is_some() || self.engine.is_some() || self.old_engine
+    }
 }
 
 /// An open sandbox and whose directory it has.
@@ -68,8 +81,11 @@ impl Place {
             .exiting(Exit::Refused)
         })?;
         match executor {
-            ExecutorName::Local if args.image.is_some() => {
-                return Err(Failure::new("executor `local` has no image").exiting(Exit::Usage));
+            ExecutorName::Local if args.is_about_containers() => {
+                return Err(Failure::new(
+                    "executor `local` runs no containers: it has neither image nor engine",
+                )
+                .exiting(Exit::Usage));
             }
             ExecutorName::Local | ExecutorName::Docker => {}
             ExecutorName::UnsafePlain => {
@@ -139,6 +155,10 @@ async fn make(executor: ExecutorName, args: &PlaceArgs, root: PathBuf) -> Result
         ExecutorName::Docker => {
             let mut containers = ToldSandbox::default().containers();
             containers.image = args.image.clone().unwrap_or(containers.image);
+            containers.engine = args.engine.clone().unwrap_or(containers.engine);
+            if args.old_engine {
+                containers.may_be_old = MayBeOld::OperatorSaysSo;
+            }
             Box::new(containers.make(root).await?)
         }
         ExecutorName::Local | ExecutorName::UnsafePlain => Box::new(executors::local(local::Settings {

@@ -139,6 +139,40 @@ fn an_engine_that_does_not_answer_is_named_and_not_replaced() {
     }
 }
 
+/// EXEC-2: Podman by name, from the command line; one that is too old is refused unless the operator says so, and whoever runs no
+/// containers has no engine.
+#[test]
+fn an_engine_is_called_by_its_name_and_accepted_by_word_only() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let podman = dir.path().join("podman");
+    let version = r#"{"Client":{"Version":"4.3.1"}}"#;
+    let script = format!(
+        "#!/bin/sh\n[ $1 = version ] && echo '{version}' && exit\n[ $1 = rm ] && exit\necho \"called $1\" >&2; exit 125\n"
+    );
+    std::fs::write(&podman, script).expect("written");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&podman, executable).expect("ours");
+    for (executor, more, code, words) in [
+        ("docker", &[][..], 4, "CDR0420"),
+        ("docker", &["--old-engine"], 1, "called run"),
+        ("local", &[], 2, "executor `local` runs no containers"),
+    ] {
+        #[allow(clippy::disallowed_methods, reason = "the program that is tested")]
+        let ended = Command::new(env!("CARGO_BIN_EXE_conductor"))
+            .args(["exec", "--executor", executor, "--engine"])
+            .arg(&podman)
+            .args(more)
+            .arg("--worktree")
+            .arg(dir.path())
+            .args(["bash", "true"])
+            .output()
+            .expect("started");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(code), "{executor} {more:?}: {said}");
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
 /// What needs a Docker engine; `cargo xtask setup docker` provides it.
 mod docker {
     use super::*;

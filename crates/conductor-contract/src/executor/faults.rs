@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Subject;
+use super::disk::mounts_of;
 use super::given::{effect, mark, open, open_with, printed, processes_with, script, spec, until, until_gone};
 
 /// Daemonised grandchildren and zombies live until the sandbox ends, and no longer.
@@ -79,6 +80,39 @@ pub(super) async fn a_sandbox_that_vanishes_is_told_and_leaves_nothing(subject: 
     let sandbox = open_with(subject, spec(&dir)).await;
     assert_eq!(printed(sandbox.as_ref(), "echo anew").await, "anew\n");
     sandbox.close().await.expect("it closes");
+}
+
+/// ENV-3: whether a sandbox is closed, dropped or ended behind everybody's back, nothing of its directory stays mounted.
+pub(super) async fn no_mount_outlives_its_sandbox(subject: &Subject) {
+    for (name, end) in [
+        ("closed", End::Closed),
+        ("dropped", End::Dropped),
+        ("vanished", End::Vanished),
+    ] {
+        let dir = super::given::workdir(subject, name);
+        let before = mounts_of(&dir);
+        let sandbox = open_with(subject, spec(&dir)).await;
+        printed(sandbox.as_ref(), "(setsid sleep 1000 > /dev/null 2>&1 &); true").await;
+        match end {
+            End::Closed => sandbox.close().await.expect("it closes"),
+            End::Dropped => drop(sandbox),
+            End::Vanished => {
+                (subject.vanish)(&effect());
+                assert!(sandbox.view("f").await.is_err());
+                // It may say that there is nothing to close any more.
+                let _ = sandbox.close().await;
+            }
+        }
+        until("its mounts are gone", || mounts_of(&dir) == before).await;
+    }
+}
+
+/// How a sandbox ends.
+#[derive(Clone, Copy)]
+enum End {
+    Closed,
+    Dropped,
+    Vanished,
 }
 
 /// RUN-12a. If repeated: nothing is left.

@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use conductor_domain::testing::Ending;
 
+use super::disk::SmallDisk;
 use super::given::{
-    OUTPUT, PASSED, bash, mark, open, printed, processes_with, script, still_works, text, until_gone, within,
+    OUTPUT, PASSED, bash, mark, open, open_with, printed, processes_with, script, spec, still_works, text,
+    until_gone, within,
 };
 use super::{Subject, TEMPORARY};
 
@@ -124,5 +126,51 @@ pub(super) async fn a_full_disk_is_the_commands_own_trouble(subject: &Subject) {
     assert_eq!(result.ending, Ending::Exited { code: 1 });
     assert!(text(&result).contains("No space left"), "{}", text(&result));
     printed(sandbox.as_ref(), "rm $TMPDIR/much").await;
+    sandbox.close().await.expect("it closes");
+}
+
+/// TOOL-2: a disk without room refuses the file tools in so many words; what was there stays whole, nothing half is left, and
+/// with room it goes on.
+pub(super) async fn a_full_disk_refuses_the_file_tools_and_keeps_what_is_there(subject: &Subject) {
+    // Only root can have a disk of its own.
+    let Some(disk) = SmallDisk::mount(&subject.place) else {
+        return;
+    };
+    let dir = disk.path().join("work");
+    std::fs::create_dir(&dir).expect("made");
+    let sandbox = open_with(subject, spec(&dir)).await;
+    let much = "x".repeat(64 * 1024);
+    sandbox
+        .create_file("kept", b"one\n")
+        .await
+        .expect("an answer")
+        .expect("created");
+    let filled = bash(sandbox.as_ref(), "head -c 4000000 /dev/zero > filler").await;
+    assert_eq!(filled.ending, Ending::Exited { code: 1 }, "{}", text(&filled));
+    let created = sandbox
+        .create_file("new", much.as_bytes())
+        .await
+        .expect("an answer");
+    let replaced = sandbox
+        .str_replace("kept", "one", &much)
+        .await
+        .expect("an answer");
+    for refused in [created, replaced] {
+        let refusal = refused.expect_err("there is no room").to_string();
+        assert!(refusal.contains("no space is left"), "{refusal}");
+    }
+    assert_eq!(
+        sandbox.view("kept").await.expect("an answer"),
+        Ok(b"one\n".to_vec())
+    );
+    assert_eq!(
+        printed(sandbox.as_ref(), "ls -A; rm filler").await,
+        "filler\nkept\n"
+    );
+    let created = sandbox
+        .create_file("new", much.as_bytes())
+        .await
+        .expect("an answer");
+    assert_eq!(created, Ok(()));
     sandbox.close().await.expect("it closes");
 }

@@ -56,7 +56,7 @@ pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocatio
     }
     let begun = performance.now();
     // At once, so that one durable write keeps both.
-    tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
+    let ((), leased) = tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
     if performance.job.is_repeated() {
         performance
             .executor(invocation.executor)?
@@ -78,7 +78,15 @@ pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocatio
     tracing::info!(context = %kept.digest, pieces = task.context.len(), "context assembled");
     let kept = performance.told.get_or_init(|| kept);
     let given = skills::of_role(performance, invocation.role).await?;
-    let sandbox = sandbox::open(performance, invocation.executor, Profile::Tool, dir, given).await?;
+    let sandbox = sandbox::open(
+        performance,
+        &leased,
+        invocation.executor,
+        Profile::Tool,
+        dir,
+        given,
+    )
+    .await?;
     let witnessed = watch(performance, invocation, (task, prompt), sandbox.as_ref()).await;
     // Whatever was seen, nothing of it is left running when the report goes out.
     sandbox.close().await?;

@@ -15,11 +15,13 @@ use conductor_port::executor::{
     Command, CommandResult, Entry, FileRefusal, Found, Given, Match, Pattern, Profile, Sandbox, SandboxSpec,
 };
 
-use super::Performance;
+use super::{Leased, Performance};
 
-/// Opens a sandbox for this effect. If repeated: what an earlier try left running was reaped before.
+/// Opens a sandbox for this effect, which recovery and clean-up find by its lease. If repeated: what an earlier try left
+/// running was reaped before.
 pub(super) async fn open(
     performance: &Performance<'_>,
+    _leased: &Leased,
     executor: ExecutorName,
     profile: Profile,
     dir: PathBuf,

@@ -15,7 +15,7 @@ use conductor_domain::time::Millis;
 use conductor_port::blobs::MAX_BLOB;
 use conductor_port::executor::{Command, CommandResult, Profile};
 
-use super::{Performance, sandbox};
+use super::{Leased, Performance, sandbox};
 
 /// Runs the tests. If repeated: what an earlier try left running is ended, and they run again from the start.
 pub(super) async fn run(
@@ -25,7 +25,7 @@ pub(super) async fn run(
     time: Millis,
     executor: ExecutorName,
 ) -> Result<Report, Fault> {
-    tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
+    let ((), leased) = tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
     if performance.job.is_repeated() {
         performance.executor(executor)?.reap(performance.effect()).await?;
     }
@@ -37,7 +37,15 @@ pub(super) async fn run(
     let seen = if command.is_empty() {
         not_run("there is no test command")
     } else {
-        run_in(performance, executor, checkout.dir.clone(), command, time).await?
+        run_in(
+            performance,
+            &leased,
+            executor,
+            checkout.dir.clone(),
+            command,
+            time,
+        )
+        .await?
     };
     performance.give_processes_back().await?;
     let verdict = seen.ending.of(command, &checkout.tree);
@@ -58,12 +66,13 @@ pub(super) async fn run(
 
 async fn run_in(
     performance: &Performance<'_>,
+    leased: &Leased,
     executor: ExecutorName,
     dir: PathBuf,
     argv: &[String],
     time: Millis,
 ) -> Result<CommandResult, Fault> {
-    let sandbox = sandbox::open(performance, executor, Profile::Test, dir, vec![]).await?;
+    let sandbox = sandbox::open(performance, leased, executor, Profile::Test, dir, vec![]).await?;
     let seen = sandbox
         .bash(Command {
             argv: argv.to_vec(),

@@ -10,6 +10,7 @@ use conductor_domain::input::Action;
 use conductor_domain::instance::{InstanceInput, Registration, TestEgress};
 use conductor_domain::phase::Phase;
 use conductor_domain::spec::ExecutorName;
+use conductor_domain::time::Timestamp;
 use conductor_engine::Executors;
 use conductor_port::Fault;
 use conductor_port::egress::OutletSpec;
@@ -18,7 +19,8 @@ use conductor_port::executor::{
     SandboxSpec,
 };
 use conductor_port::inbox::Inbox as _;
-use conductor_port::lease::{Leases, ResourceKind};
+use conductor_port::lease::{Leases, ResourceKind, ResourceLease};
+use conductor_port::views::Views as _;
 use conductor_testkit::egress::FakeEgress;
 use conductor_testkit::rig::Rig;
 
@@ -131,6 +133,10 @@ impl Seen {
 
 /// Plays a run to its pull request and to its end, in sandboxes that are noted.
 async fn play(test_egress: TestEgress, grants: &[&str]) -> Seen {
+    play_in(ExecutorName::Local, test_egress, grants).await
+}
+
+async fn play_in(executor: ExecutorName, test_egress: TestEgress, grants: &[&str]) -> Seen {
     let (opened, commands) = (Arc::default(), Arc::default());
     let egress = FakeEgress::default();
     let wire = |stage: &conductor_testkit::sim::Stage| {
@@ -141,13 +147,13 @@ async fn play(test_egress: TestEgress, grants: &[&str]) -> Seen {
             commands: Arc::clone(&commands),
         };
         conductor_engine::Ports {
-            executors: Executors::default().with(ExecutorName::Local, Arc::new(noting)),
+            executors: Executors::default().with(executor, Arc::new(noting)),
             egress: Arc::new(egress.clone()),
             ..stage.ports(stage.agents())
         }
     };
     let mut rig = Rig::start_with(wire, |_options| {}).await;
-    rig.stage.specs[0].executor = ExecutorName::Local;
+    rig.stage.specs[0].executor = executor;
     let spec = rig.stage.specs[0].clone();
     let by = spec.started_by.clone();
     let registration = Registration {
@@ -202,7 +208,7 @@ async fn nothing_is_held(rig: &Rig, run: &RunId, egress: &FakeEgress) {
     let held = rig.stage.memory.held(Some(run)).await.expect("calm weather");
     let groups: Vec<_> = held
         .iter()
-        .filter(|lease| lease.kind == ResourceKind::ProcessGroup)
+        .filter(|lease| matches!(lease.kind, ResourceKind::ProcessGroup | ResourceKind::Container))
         .collect();
     assert!(groups.is_empty(), "{groups:?}");
     assert_eq!(rig.stage.executor.open_sandboxes(), BTreeSet::new());
@@ -275,4 +281,66 @@ async fn tests_leave_where_the_registration_says_so() {
             [("FAKE_PROXY".to_owned(), format!("{effect}/{words}"))]
         );
     }
+}
+
+/// ENV-2: a container is a resource of its own kind, on record before it exists.
+#[tokio::test(start_paused = true)]
+async fn containers_are_leased_as_such() {
+    let seen = play_in(ExecutorName::Docker, TestEgress::None, &[]).await;
+    assert!(!seen.opened.is_empty());
+    for opened in &seen.opened {
+        let container = (ResourceKind::Container, format!("rig/{}", opened.spec.effect));
+        assert!(opened.leases.contains(&container), "{opened:?}");
+        assert!(
+            !opened
+                .leases
+                .iter()
+                .any(|(kind, _)| *kind == ResourceKind::ProcessGroup),
+            "{opened:?}"
+        );
+    }
+}
+
+/// ENV-2, RUN-12a: what is on record at start for an effect that nobody performs any more is ended and given back: process group
+/// or container, and the sandbox of an agent's program like any other.
+#[tokio::test(start_paused = true)]
+async fn recovery_ends_whatever_is_on_record_for_effects_that_are_over() {
+    let rig = Rig::start_story().await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.phase.gate().is_some()).await;
+    let rows = rig.stage.memory.effects(&run).await.expect("calm weather");
+    let over = rows
+        .iter()
+        .find(|row| row.status == "done" && row.kind.executes_foreign_code())
+        .expect("an agent was invoked")
+        .id
+        .clone();
+    let stage = rig.end().await;
+    let spec = SandboxSpec::new(
+        over.clone(),
+        run.clone(),
+        Profile::Agent,
+        format!("/fake/run-{run}").into(),
+    );
+    // The process that held it died.
+    std::mem::forget(stage.executor.open(spec).await.expect("calm weather"));
+    assert!(stage.executor.open_sandboxes().contains(&over));
+    for kind in [ResourceKind::ProcessGroup, ResourceKind::Container] {
+        let lease = ResourceLease {
+            kind,
+            name: format!("rig/{over}"),
+            run: run.clone(),
+            taken_at: Timestamp::default(),
+            heartbeat: Timestamp::default(),
+        };
+        stage.memory.take(&lease).await.expect("calm weather");
+    }
+    let agents = stage.agents();
+    let rig = Rig::resume(stage, agents).await;
+    assert!(!rig.stage.executor.open_sandboxes().contains(&over));
+    let held = rig.stage.memory.held(Some(&run)).await.expect("calm weather");
+    assert!(
+        held.iter().all(|lease| !lease.name.ends_with(over.as_str())),
+        "{held:?}"
+    );
 }

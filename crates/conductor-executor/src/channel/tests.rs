@@ -1,13 +1,18 @@
 //! A hostile guest on the other end of real pipes.
 
+use conductor_guest::calls::Switch;
 use conductor_guest::file::MAX_FILE;
-use conductor_guest::order::{Range, Run, Streams};
-use conductor_guest::response::{Ending, Exited, Stream, Usage};
+use conductor_guest::order::{Range, Run, Streams, Walk};
+use conductor_guest::response::{CHUNK, Ending, Entry, Exited, Kind, Stream, Usage, Walked};
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use tokio::net::unix::pipe;
 
 use super::*;
 use crate::output::Kept;
+use matrix::Line;
+
+#[path = "../../tests/it/matrix.rs"]
+mod matrix;
 
 /// The other end: what a guest, or whoever speaks for it, can do.
 struct Hostile {
@@ -16,6 +21,10 @@ struct Hostile {
 }
 
 fn open() -> (Channel, Hostile) {
+    open_with(Calls::default(), Decoder::default())
+}
+
+fn open_with(calls: Calls, decoder: Decoder<Response>) -> (Channel, Hostile) {
     let (orders, writer) = io::pipe().unwrap();
     let (reader, responses) = io::pipe().unwrap();
     let sender = pipe::Sender::from_owned_fd(writer.into()).unwrap();
@@ -24,7 +33,7 @@ fn open() -> (Channel, Hostile) {
         orders,
         responses: Some(responses),
     };
-    (Channel::open(sender, receiver), hostile)
+    (Channel::begin_with(sender, receiver, calls, decoder), hostile)
 }
 
 impl Hostile {
@@ -231,4 +240,129 @@ async fn what_the_pipe_does_not_take_at_once_is_sent_later_and_in_order() {
     let refused = channel.begin(too_long, Gathered::Nothing).unwrap_err();
     assert!(matches!(refused, NotSent::TooLong(_)));
     let _still_there = ping(&channel);
+}
+
+/// One refusal, and what a guest says that it stops.
+struct Row {
+    test: &'static str,
+    refusal: Switch,
+    /// What is asked, as request 1.
+    asked: fn() -> Request,
+    /// What the guest says to it, up to an honest end.
+    said: fn(&mut Hostile),
+}
+
+macro_rules! rows {
+    ($( $test:ident: $refusal:ident $asked:expr, $said:expr; )+) => {
+        const ROWS: &[Row] = &[ $( Row {
+            test: stringify!($test),
+            refusal: Switch::$refusal,
+            asked: $asked,
+            said: $said,
+        }, )+ ];
+
+        mod each {
+            $(
+                /// S-15.
+                #[tokio::test]
+                async fn $test() {
+                    super::check(stringify!($test)).await;
+                }
+            )+
+        }
+    };
+}
+
+rows! {
+    answer_to_nothing: IssuedIds || Request::Ping, |guest| {
+        guest.say(77, exited(0));
+        guest.say(1, READY);
+    };
+    second_result: OneResult || Request::Ping, |guest| {
+        // Request 2 is under way as well; its end is what is waited for.
+        guest.say(2, READY);
+        guest.say(2, READY);
+        guest.say(1, READY);
+    };
+    answer_to_something_else: FittingAnswers || Request::Ping, |guest| guest.say(1, exited(0));
+    more_than_was_asked_for: GrantedAmounts list_of_one, |guest| {
+        let entry = Entry { path: "a".into(), kind: Kind::File, size: 0 };
+        guest.say(1, Response::Entries(vec![entry.clone(), entry]));
+        guest.say(1, Response::Walked(Walked { is_complete: true, skipped: 0 }));
+    };
+}
+
+const READY: Response = Response::Ready { protocol: 1, pid: 1 };
+
+fn list_of_one() -> Request {
+    Request::List(Walk {
+        findings: 1,
+        ..crate::walk::order("")
+    })
+}
+
+/// Tells whether what a guest says is believed to its end.
+async fn is_believed(row: &Row, calls: Calls) -> bool {
+    let (channel, mut hostile) = open_with(calls, Decoder::default());
+    let mut call = channel
+        .begin((row.asked)(), Gathered::Entries(Vec::new()))
+        .unwrap();
+    let _second = ping(&channel);
+    (row.said)(&mut hostile);
+    call.answer().await.is_ok()
+}
+
+async fn check(test: &str) {
+    let row = ROWS.iter().find(|row| row.test == test).unwrap();
+    assert!(!is_believed(row, Calls::default()).await, "{test} in force");
+    let without = Calls::default().without(row.refusal);
+    assert!(is_believed(row, without).await, "{test} left out");
+}
+
+/// S-15: with any length a frame may have, a guest would make the host hold what it likes.
+#[tokio::test]
+async fn frames_of_any_length() {
+    for (decoder, is_taken) in [(Decoder::default(), false), (Decoder::of_any_length(), true)] {
+        let (channel, mut hostile) = open_with(Calls::default(), decoder);
+        let request = Request::View {
+            path: "a".into(),
+            range: Range::Whole,
+        };
+        let mut call = channel.begin(request, Gathered::Bytes(Vec::new())).unwrap();
+        let saying = tokio::task::spawn_blocking(move || {
+            let length = 6 * CHUNK;
+            let mut bytes = Vec::new();
+            let body = Response::FileBytes(Vec::new());
+            let id = RequestId(1);
+            Frame { id, body }.encode(&mut bytes).unwrap();
+            bytes[..4].copy_from_slice(&u32::try_from(length + 5).unwrap().to_le_bytes());
+            bytes.resize(9 + length, 0);
+            // Whoever is not believed is not listened to either.
+            let said = hostile.responses.as_mut().unwrap().write_all(&bytes);
+            if said.is_ok() {
+                hostile.say(1, Response::Done);
+            }
+            hostile
+        });
+        assert_eq!(call.answer().await.is_ok(), is_taken);
+        drop(saying);
+    }
+}
+
+/// S-15: every refusal of the code has a row, and every row stands in the matrix.
+#[test]
+fn the_matrix_has_every_refusal() {
+    let line = |protection: String, test: String| Line {
+        protection: format!("frames: {protection}"),
+        requirement: "S-15".to_owned(),
+        tests: [format!("conductor-executor channel::tests::{test}")].into(),
+    };
+    let mut lines: Vec<Line> = Vec::new();
+    for switch in Switch::ALL {
+        let rows = ROWS.iter().filter(|row| row.refusal == *switch);
+        lines.extend(rows.map(|row| line(format!("{switch:?}"), format!("each::{}", row.test))));
+        assert!(ROWS.iter().any(|row| row.refusal == *switch), "{switch:?}");
+    }
+    lines.push(line("Length".to_owned(), "frames_of_any_length".to_owned()));
+    matrix::check("frames", &lines);
 }

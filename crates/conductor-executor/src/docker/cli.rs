@@ -4,7 +4,7 @@
 //! their passwords, into every container. This module does not know what the arguments mean.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -32,6 +32,11 @@ pub(super) enum Failed {
     Said(String),
     #[error("no answer within {} s", TIME.as_secs())]
     Silent,
+}
+
+/// Makes a directory the configuration of a client that has nothing configured; Podman wants to find the file.
+pub(super) fn configure(config: &Path) -> std::io::Result<()> {
+    std::fs::write(config.join("config.json"), "{}\n")
 }
 
 impl Cli {

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use conductor_domain::fault::Fault;
 use tokio::runtime::Handle;
 
+use super::Switch;
 use super::cli::Cli;
 use super::counters::Opened;
 use crate::home;
@@ -37,10 +38,17 @@ struct Container {
     open: Open,
     counters: OnceLock<Opened>,
     is_gone: AtomicBool,
+    /// Protections that a test left out.
+    without: Vec<Switch>,
 }
 
 impl DockerOutside {
-    pub(super) fn new(cli: Cli, name: String, client: Process, record: PathBuf, open: Open) -> Self {
+    pub(super) fn new(
+        (cli, name, client): (Cli, String, Process),
+        record: PathBuf,
+        open: Open,
+        without: Vec<Switch>,
+    ) -> Self {
         Self(Arc::new(Container {
             cli,
             name,
@@ -49,7 +57,12 @@ impl DockerOutside {
             open,
             counters: OnceLock::new(),
             is_gone: AtomicBool::new(false),
+            without,
         }))
+    }
+
+    fn has(&self, switch: Switch) -> bool {
+        !self.0.without.contains(&switch)
     }
 
     /// Opens the counters of the running container; without them a breached limit could not be told (S-42).
@@ -74,16 +87,26 @@ impl DockerOutside {
 #[async_trait]
 impl Outside for DockerOutside {
     fn counters(&self) -> Counters {
-        self.0.counters.get().map(Opened::read).unwrap_or_default()
+        let counters = self.0.counters.get().filter(|_| self.has(Switch::ToldLimits));
+        counters.map(Opened::read).unwrap_or_default()
     }
 
     fn said(&self) -> String {
         self.0.client.said()
     }
 
+    fn guest_lost(&self) {
+        if self.has(Switch::EndsWithGuest) {
+            self.kill();
+        }
+    }
+
     fn kill(&self) {
         if self.0.is_gone.load(Ordering::Acquire) {
             return;
+        }
+        if !self.has(Switch::KillsInside) {
+            return self.0.client.kill();
         }
         let container = Arc::clone(&self.0);
         if let Ok(runtime) = Handle::try_current() {
@@ -99,6 +122,10 @@ impl Outside for DockerOutside {
     async fn end(&self) -> Result<(), Fault> {
         let container = &*self.0;
         if container.is_gone.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if !self.has(Switch::KillsInside) {
+            container.client.kill();
             return Ok(());
         }
         if let Err(fault) = container.remove().await {

@@ -140,11 +140,11 @@ fn mounts(call: &mut Call, docker: &Docker, spec: &SandboxSpec, laid: &[Laid]) -
         call.mount(path, path, protected(Switch::ReadOnlyObjects))?;
     }
     for folder in laid {
-        call.mount(&folder.source, &folder.inside, Rights::Read)?;
+        call.mount(&folder.source, &folder.inside, protected(Switch::ReadOnlyGiven))?;
     }
     for (number, spec) in spec.ways.iter().enumerate() {
         // Connecting takes the right to write, which belongs to the socket and not to the mount.
-        call.mount(&spec.socket, &way(number), Rights::Read)?;
+        call.mount(&spec.socket, &way(number), protected(Switch::ReadOnlyWays))?;
     }
     Ok(())
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conductor_domain::fault::Fault;
 
-use super::LAST_MOMENTS;
 use super::cgroup::Cgroup;
+use super::{LAST_MOMENTS, Switch};
 use crate::home;
 use crate::launcher::Process;
 use crate::sandbox::{Counters, Outside};
@@ -29,31 +29,57 @@ pub(super) struct LocalOutside {
     cgroup: Cgroup,
     home: PathBuf,
     open: Open,
+    /// Protections that a test left out.
+    without: Vec<Switch>,
 }
 
 impl LocalOutside {
-    pub(super) fn new(process: Process, cgroup: Cgroup, home: PathBuf, open: Open) -> Self {
+    pub(super) fn new(
+        process: Process,
+        cgroup: Cgroup,
+        home: PathBuf,
+        open: Open,
+        without: Vec<Switch>,
+    ) -> Self {
         Self {
             process,
             cgroup,
             home,
             open,
+            without,
         }
+    }
+
+    fn has(&self, switch: Switch) -> bool {
+        !self.without.contains(&switch)
     }
 }
 
 #[async_trait]
 impl Outside for LocalOutside {
     fn counters(&self) -> Counters {
-        self.cgroup.counters()
+        if self.has(Switch::ToldLimits) {
+            self.cgroup.counters()
+        } else {
+            Counters::default()
+        }
     }
 
     fn said(&self) -> String {
         self.process.said()
     }
 
+    fn guest_lost(&self) {
+        if self.has(Switch::EndsWithGuest) {
+            self.kill();
+        }
+    }
+
     fn kill(&self) {
         self.process.kill();
+        if !self.has(Switch::KillsInside) {
+            return;
+        }
         // Whoever is still there is found again by `end`.
         let _ = self.cgroup.kill();
     }
@@ -63,6 +89,9 @@ impl Outside for LocalOutside {
         tokio::time::timeout(LAST_MOMENTS, self.process.ended())
             .await
             .map_err(|_| Fault::transient("a sandbox does not end although killed"))?;
+        if !self.has(Switch::KillsInside) {
+            return Ok(());
+        }
         forget(&self.open, &self.home, &self.cgroup).await
     }
 }

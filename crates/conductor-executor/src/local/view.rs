@@ -99,15 +99,19 @@ impl View {
             Profile::Snapshot => protected(Switch::ReadOnlySnapshot),
         };
         for folder in laid {
-            view.binds
-                .push(bind(&folder.source, &folder.inside, Rights::Read));
+            view.binds.push(bind(
+                &folder.source,
+                &folder.inside,
+                protected(Switch::ReadOnlyGiven),
+            ));
         }
         view.binds.push(bind(&spec.dir, WORK, rights));
         view.binds
             .push(bind(&local.guest, GUEST, protected(Switch::ReadOnlyGuest)));
         for (number, spec) in spec.ways.iter().enumerate() {
             // Connecting takes the right to write, which belongs to the socket and not to the mount.
-            view.binds.push(bind(&spec.socket, way(number), Rights::Read));
+            view.binds
+                .push(bind(&spec.socket, way(number), protected(Switch::ReadOnlyWays)));
         }
         view
     }

@@ -8,7 +8,9 @@ use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::testing::Ending;
 use conductor_domain::time::Millis;
 use conductor_executor::{Consent, Reason, Toolchain, UnsafePlain};
-use conductor_port::executor::{Command, CommandResult, Executor as _, Profile, Sandbox, SandboxSpec};
+use conductor_port::executor::{
+    Command, CommandResult, Executor as _, Given, GivenFile, Profile, Sandbox, SandboxSpec,
+};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{CWD, FileType, Mode};
 use tempfile::TempDir;
@@ -157,4 +159,31 @@ impl Watched {
 
 pub(crate) fn mode(path: &Path) -> u32 {
     path.symlink_metadata().unwrap().permissions().mode() & 0o777
+}
+
+/// What a sandbox is given in the tests of its protections.
+pub(crate) fn skills() -> Given {
+    Given {
+        inside: "/skills".into(),
+        files: vec![GivenFile {
+            path: "SKILL.md".to_owned(),
+            executable: false,
+            content: b"read me".to_vec(),
+        }],
+    }
+}
+
+/// A guest that answers the first question as the real one does, breaks the protocol at the second, and stays.
+pub(crate) fn stubborn_guest(base: &Path) -> PathBuf {
+    let path = base.join("stubborn");
+    let script = r"#!/bin/sh
+head -c 9 > /dev/null
+printf '\013\000\000\000\211\001\000\000\000\001\000\001\000\000\000'
+head -c 1 > /dev/null
+printf '\377\377\377\377\377\377\377\377\377'
+exec sleep 1000
+";
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
 }

@@ -5,10 +5,25 @@
 
 use conductor_domain::egress::{EgressReason, HostName};
 
-/// The most bytes that are read in search of the message.
-pub(super) const MAX_BYTES: usize = 32 * 1024;
-/// The longest message; a hello with the largest key shares in use has about 2 KiB.
-const MAX_HELLO: usize = 16 * 1024;
+/// How much is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// The most bytes that are read in search of the message.
+    pub(super) read: usize,
+    /// The longest message.
+    hello: usize,
+}
+
+/// Room enough: a hello with the largest key shares in use has about 2 KiB.
+pub(super) const SIZES: Sizes = Sizes {
+    read: 32 * 1024,
+    hello: 16 * 1024,
+};
+/// What is left when a test leaves the sizes out.
+pub(super) const ANY_SIZE: Sizes = Sizes {
+    read: usize::MAX,
+    hello: usize::MAX,
+};
 
 const HANDSHAKE_RECORD: u8 = 22;
 const RECORD_HEAD: usize = 5;
@@ -20,19 +35,19 @@ const HOST_NAME: u8 = 0;
 const ENCRYPTED: &[u16] = &[0xfe0d, 0xfe0c, 0xfe0b, 0xfe0a, 0xfe09, 0xfe08, 0xfd00, 0xffce];
 
 /// Looks for the server name in what came so far; `None` wants more.
-pub(super) fn server_name(bytes: &[u8]) -> Result<Option<HostName>, EgressReason> {
-    let Some(hello) = reassemble(bytes)? else {
+pub(super) fn server_name(bytes: &[u8], sizes: Sizes) -> Result<Option<HostName>, EgressReason> {
+    let Some(hello) = reassemble(bytes, sizes.hello)? else {
         return Ok(None);
     };
     name_in(&hello).ok_or(EgressReason::NotTls)?.map(Some)
 }
 
 /// Joins the records of the message; `None` wants more.
-fn reassemble(bytes: &[u8]) -> Result<Option<Vec<u8>>, EgressReason> {
+fn reassemble(bytes: &[u8], longest: usize) -> Result<Option<Vec<u8>>, EgressReason> {
     let mut message = Vec::new();
     let mut rest = bytes;
     loop {
-        if let Some(length) = hello_length(&message)? {
+        if let Some(length) = hello_length(&message, longest)? {
             if message.len() == length {
                 return Ok(Some(message.split_off(4)));
             }
@@ -50,7 +65,7 @@ fn reassemble(bytes: &[u8]) -> Result<Option<Vec<u8>>, EgressReason> {
 }
 
 /// Reads the length of the whole message from its head, as soon as that is there.
-fn hello_length(message: &[u8]) -> Result<Option<usize>, EgressReason> {
+fn hello_length(message: &[u8], longest: usize) -> Result<Option<usize>, EgressReason> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(EgressReason::NotTls);
     }
@@ -58,7 +73,7 @@ fn hello_length(message: &[u8]) -> Result<Option<usize>, EgressReason> {
         return Ok(None);
     };
     let length = usize::from(*high) << 16 | usize::from(*middle) << 8 | usize::from(*low);
-    if length > MAX_HELLO {
+    if length > longest {
         return Err(EgressReason::LimitReached);
     }
     Ok(Some(4 + length))

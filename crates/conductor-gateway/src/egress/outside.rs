@@ -12,7 +12,9 @@ use conductor_domain::egress::{EgressReason, HostName};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::Guard;
 use super::address::is_public;
+use crate::switch::Switch;
 
 const RESOLVE_TIME: Duration = Duration::from_secs(10);
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -62,21 +64,20 @@ impl Outside for Internet {
 }
 
 /// Connects to a granted name, or says why not.
-pub(super) async fn reach(
-    outside: &dyn Outside,
-    host: &HostName,
-    port: u16,
-) -> Result<TcpStream, EgressReason> {
-    let answers = match timeout(RESOLVE_TIME, outside.resolve(host)).await {
-        Ok(Ok(answers)) if !answers.is_empty() => answers,
-        Ok(Ok(_) | Err(_)) | Err(_) => return Err(EgressReason::Unresolved),
-    };
+pub(super) async fn reach(guard: &Guard, host: &HostName, port: u16) -> Result<TcpStream, EgressReason> {
+    let outside = guard.outside.as_ref();
+    let mut answers = resolve(outside, host).await?;
     // One bad answer among good ones is how a name is made to lead inside at the second try.
-    if answers
-        .iter()
-        .any(|answer| !is_public(*answer) || outside.is_own(*answer))
-    {
+    let checked = if guard.has(Switch::EveryAnswer) {
+        answers.len()
+    } else {
+        1
+    };
+    if answers.iter().take(checked).any(|answer| is_bad(guard, *answer)) {
         return Err(EgressReason::AddressNotPublic);
+    }
+    if !guard.has(Switch::ResolvedOnce) {
+        answers = resolve(outside, host).await?;
     }
     for answer in answers.into_iter().take(MAX_TRIED) {
         if let Ok(Ok(stream)) = timeout(CONNECT_TIME, outside.connect((answer, port).into())).await {
@@ -84,4 +85,16 @@ pub(super) async fn reach(
         }
     }
     Err(EgressReason::Unreachable)
+}
+
+async fn resolve(outside: &dyn Outside, host: &HostName) -> Result<Vec<IpAddr>, EgressReason> {
+    match timeout(RESOLVE_TIME, outside.resolve(host)).await {
+        Ok(Ok(answers)) if !answers.is_empty() => Ok(answers),
+        Ok(Ok(_) | Err(_)) | Err(_) => Err(EgressReason::Unresolved),
+    }
+}
+
+fn is_bad(guard: &Guard, answer: IpAddr) -> bool {
+    (guard.has(Switch::PublicAddresses) && !is_public(answer))
+        || (guard.has(Switch::ForeignAddresses) && guard.outside.is_own(answer))
 }

@@ -8,8 +8,9 @@ use conductor_domain::egress::grant::default_port;
 use conductor_domain::egress::{EgressReason, EgressWay, HostName};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::{Asked, Guard, Next, outside, refuse};
+use super::{Asked, Check, Guard, Next, outside, refuse};
 use crate::http::{Body, Field, Malformed, Relayed, Request, Response, Wire, relay};
+use crate::switch::Switch;
 
 /// Fields that concern one connection, or that we write ourselves.
 const OURS: &[&str] = &[
@@ -34,13 +35,19 @@ pub(super) async fn serve(
     client: &mut Wire<UnixStream>,
     request: &Request,
     command: Option<String>,
+    check: Check,
 ) -> Next {
-    let Some((asked, path)) = absolute(&request.target, command) else {
+    let target = if guard.has(Switch::AbsoluteForm) {
+        request.target.clone()
+    } else {
+        made_absolute(request)
+    };
+    let Some((asked, path)) = absolute(&target, command) else {
         let asked = Asked::nothing(EgressWay::Plain);
         refuse(guard, client, &asked, EgressReason::BadRequest).await;
         return Next::Nothing;
     };
-    match exchange(guard, client, request, &asked, path).await {
+    match exchange(guard, client, request, (&asked, check), path).await {
         Ok(next) => next,
         Err(Failed::Early(reason)) => {
             refuse(guard, client, &asked, reason).await;
@@ -81,6 +88,24 @@ fn absolute(target: &str, command: Option<String>) -> Option<(Asked, String)> {
     Some((asked, path))
 }
 
+/// What a reader makes of a request whose line names no host, when a test leaves out that it must.
+fn made_absolute(request: &Request) -> String {
+    match claimed_host(request) {
+        Some(host) if request.target.starts_with('/') => {
+            format!("http://{}{}", String::from_utf8_lossy(host), request.target)
+        }
+        _ => request.target.clone(),
+    }
+}
+
+/// The host that the client's own field names; nothing in it is believed.
+fn claimed_host(request: &Request) -> Option<&[u8]> {
+    let mut fields = request.fields.iter();
+    fields
+        .find(|field| field.name == "host")
+        .map(|field| field.value.as_slice())
+}
+
 /// Reads a port in its one usual form.
 pub(super) fn port(text: &str) -> Option<u16> {
     let is_usual = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
@@ -100,17 +125,21 @@ async fn exchange(
     guard: &Guard,
     client: &mut Wire<UnixStream>,
     request: &Request,
-    asked: &Asked,
+    (asked, check): (&Asked, Check),
     path: String,
 ) -> Result<Next, Failed> {
-    let host = guard.admit(asked).map_err(Failed::Early)?;
-    let upstream = outside::reach(guard.outside.as_ref(), &host, asked.port)
+    let host = match check {
+        Check::All => guard.admit(asked),
+        Check::NameOnly => guard.name(asked),
+    }
+    .map_err(Failed::Early)?;
+    let upstream = outside::reach(guard, &host, asked.port)
         .await
         .map_err(Failed::Early)?;
     let mut upstream = Wire::new(upstream);
     let idle = guard.limits.idle;
     upstream
-        .send(&request_head(request, &host, asked.port, &path), idle)
+        .send(&request_head(guard, request, &host, asked.port, &path), idle)
         .await
         .map_err(|_| Failed::Early(EgressReason::Unreachable))?;
     if request.body != Body::None && request.fields.iter().any(|field| field.name == "expect") {
@@ -131,8 +160,12 @@ async fn exchange(
     answer(guard, client, &mut upstream, request).await
 }
 
-fn request_head(request: &Request, host: &HostName, port: u16, path: &str) -> Vec<u8> {
-    let mut head = format!("{} {path} HTTP/1.1\r\nHost: {host}", request.method).into_bytes();
+fn request_head(guard: &Guard, request: &Request, host: &HostName, port: u16, path: &str) -> Vec<u8> {
+    let mut head = format!("{} {path} HTTP/1.1\r\nHost: ", request.method).into_bytes();
+    match claimed_host(request) {
+        Some(claimed) if !guard.has(Switch::OwnHost) => head.extend_from_slice(claimed),
+        _ => head.extend_from_slice(host.as_str().as_bytes()),
+    }
     if port != default_port(EgressWay::Plain) {
         head.extend_from_slice(format!(":{port}").as_bytes());
     }

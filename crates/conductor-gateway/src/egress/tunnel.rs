@@ -4,6 +4,8 @@
 //! that is end-to-end encrypted: a grant of this way can exfiltrate, and is labelled so (S-34). This module does not
 //! know what is carried.
 
+use std::time::Duration;
+
 use conductor_domain::egress::{EgressReason, EgressWay, HostName};
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpStream, UnixStream};
@@ -11,6 +13,7 @@ use tokio::time::timeout;
 
 use super::{Asked, Guard, hello, outside, refuse};
 use crate::http::{Body, Malformed, Request, Wire};
+use crate::switch::Switch;
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 /// Fatal, access denied: what a TLS client can show its user.
@@ -33,7 +36,12 @@ pub(super) async fn serve(
     if client.send(ESTABLISHED, guard.limits.head).await.is_err() {
         return;
     }
-    match timeout(guard.limits.head, first_message(guard, &mut client, &host)).await {
+    let patience = if guard.has(Switch::HelloTime) {
+        guard.limits.head
+    } else {
+        Duration::MAX
+    };
+    match timeout(patience, first_message(guard, &mut client, &host, patience)).await {
         Ok(Ok(First::Right)) => carry(client, upstream).await,
         Ok(Ok(First::Gone)) => {}
         Ok(Err(reason)) => end(guard, client, &asked, reason).await,
@@ -55,7 +63,7 @@ fn authority(request: &Request, command: Option<String>) -> Option<Asked> {
 
 async fn connect(guard: &Guard, asked: &Asked) -> Result<(HostName, TcpStream), EgressReason> {
     let host = guard.admit(asked)?;
-    let upstream = outside::reach(guard.outside.as_ref(), &host, asked.port).await?;
+    let upstream = outside::reach(guard, &host, asked.port).await?;
     Ok((host, upstream))
 }
 
@@ -69,19 +77,28 @@ async fn first_message(
     guard: &Guard,
     client: &mut Wire<UnixStream>,
     host: &HostName,
+    patience: Duration,
 ) -> Result<First, EgressReason> {
+    let sizes = if guard.has(Switch::HelloSize) {
+        hello::SIZES
+    } else {
+        hello::ANY_SIZE
+    };
     loop {
-        if let Some(name) = hello::server_name(client.ahead())? {
-            return if name == *host {
-                Ok(First::Right)
-            } else {
-                Err(EgressReason::OtherServerName)
-            };
+        match hello::server_name(client.ahead(), sizes) {
+            Ok(None) => {}
+            Ok(Some(name)) if name == *host || !guard.has(Switch::SameName) => return Ok(First::Right),
+            Ok(Some(_)) => return Err(EgressReason::OtherServerName),
+            Err(EgressReason::HiddenServerName) if !guard.has(Switch::NoHiddenName) => {
+                return Ok(First::Right);
+            }
+            Err(EgressReason::NotTls) if !guard.has(Switch::TlsOnly) => return Ok(First::Right),
+            Err(reason) => return Err(reason),
         }
-        if client.ahead().len() >= hello::MAX_BYTES {
+        if client.ahead().len() >= sizes.read {
             return Err(EgressReason::LimitReached);
         }
-        match client.fill(guard.limits.head).await {
+        match client.fill(patience).await {
             Ok(0) if client.ahead().is_empty() => return Ok(First::Gone),
             Ok(0) | Err(Malformed::Grammar(_)) => return Err(EgressReason::NotTls),
             Ok(_) => {}

@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use conductor_domain::egress::{EgressDenial, EgressReason, EgressWay, Grant, HostName, HostPattern};
 use conductor_domain::id::{EffectId, RunId};
+use conductor_gateway::Switch;
 use conductor_gateway::door::{Door, Doors, Token};
 use conductor_gateway::egress::{Denials, Egress, Limits, Outside, Visitor};
 use tempfile::TempDir;
@@ -29,6 +30,8 @@ pub(crate) struct Stage {
     pub(crate) names: HashMap<String, Vec<IpAddr>>,
     pub(crate) servers: HashMap<SocketAddr, SocketAddr>,
     pub(crate) own: Vec<IpAddr>,
+    /// What names lead to from the second question on, where that is something else.
+    pub(crate) later: HashMap<String, Vec<IpAddr>>,
     /// All that was asked of it, in order.
     pub(crate) log: Mutex<Vec<String>>,
 }
@@ -55,11 +58,14 @@ impl Stage {
 #[async_trait]
 impl Outside for Stage {
     async fn resolve(&self, host: &HostName) -> io::Result<Vec<IpAddr>> {
-        self.log
-            .lock()
-            .expect("not poisoned")
-            .push(format!("resolve {host}"));
-        self.names
+        let question = format!("resolve {host}");
+        let mut log = self.log.lock().expect("not poisoned");
+        let names = match self.later.get(host.as_str()) {
+            Some(_) if log.contains(&question) => &self.later,
+            Some(_) | None => &self.names,
+        };
+        log.push(question);
+        names
             .get(host.as_str())
             .cloned()
             .ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -133,10 +139,18 @@ impl House {
     }
 
     pub(crate) fn with(stage: Stage, grants: Vec<Grant>, limits: Limits) -> Self {
+        Self::without(stage, grants, limits, &[])
+    }
+
+    /// One that lacks these protections.
+    pub(crate) fn without(stage: Stage, grants: Vec<Grant>, limits: Limits, switches: &[Switch]) -> Self {
         let (stage, heard) = (Arc::new(stage), Arc::new(Heard::default()));
         let home = tempfile::tempdir().expect("a directory");
         let doors = Doors::below(&home.path().join("sockets")).expect("a parent");
         let egress = Egress::new(Arc::clone(&stage) as _, Arc::clone(&heard) as _, limits);
+        let egress = switches
+            .iter()
+            .fold(egress, |egress, switch| egress.without(*switch));
         let door = egress
             .open(&doors, visitor("r1.7.0", TOKEN, grants))
             .expect("a door");

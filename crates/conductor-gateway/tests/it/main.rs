@@ -3,6 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests start processes and read clocks")]
 
 mod kit;
+#[path = "../../../conductor-executor/tests/it/matrix.rs"]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+mod matrix;
 mod hosts;
 mod addresses;
 mod doors;
@@ -12,3 +15,4 @@ mod tunnels;
 mod denials;
 mod outlets;
 mod curl;
+mod protections;

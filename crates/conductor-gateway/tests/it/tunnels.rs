@@ -82,7 +82,7 @@ pub(crate) async fn tls_server(identity: &Identity) -> SocketAddr {
 }
 
 /// A server that keeps every byte that reaches it.
-async fn raw_server() -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
+pub(crate) async fn raw_server() -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let kept = Arc::new(Mutex::new(Vec::new()));
@@ -101,7 +101,7 @@ async fn raw_server() -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
 }
 
 /// Asks for the tunnel and reads the go-ahead.
-async fn connect(house: &House) -> UnixStream {
+pub(crate) async fn connect(house: &House) -> UnixStream {
     let mut stream = house.knock().await;
     let words = request(&format!("CONNECT {NAME}:443"), "");
     stream.write_all(words.as_bytes()).await.expect("it listens");
@@ -112,7 +112,7 @@ async fn connect(house: &House) -> UnixStream {
 }
 
 /// What a real client says first, to any name.
-fn hello_to(name: &str) -> Vec<u8> {
+pub(crate) fn hello_to(name: &str) -> Vec<u8> {
     let name = ServerName::try_from(name.to_owned()).expect("a name");
     let mut client = ClientConnection::new(Identity::new().client(true), name).expect("a client");
     let mut bytes = Vec::new();
@@ -121,7 +121,7 @@ fn hello_to(name: &str) -> Vec<u8> {
 }
 
 /// Puts one extension before the others of a hello.
-fn with_extension(hello: &[u8], kind: u16, body: &[u8]) -> Vec<u8> {
+pub(crate) fn with_extension(hello: &[u8], kind: u16, body: &[u8]) -> Vec<u8> {
     let mut at = 5 + 4 + 34;
     at += 1 + usize::from(hello[at]);
     at += 2 + usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
@@ -145,7 +145,7 @@ fn with_extension(hello: &[u8], kind: u16, body: &[u8]) -> Vec<u8> {
 }
 
 /// Cuts a hello into records of so many bytes.
-fn in_records(hello: &[u8], size: usize) -> Vec<u8> {
+pub(crate) fn in_records(hello: &[u8], size: usize) -> Vec<u8> {
     hello[5..]
         .chunks(size)
         .flat_map(|piece| {

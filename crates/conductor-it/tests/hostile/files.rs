@@ -1,14 +1,19 @@
 //! Nothing in a worktree makes the host read or write a file outside of it.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use conductor_domain::id::EffectId;
+use conductor_domain::testing::Ending;
+use conductor_domain::time::Millis;
+use conductor_executor::Limits;
+use conductor_port::executor::{Command, Executor as _, Profile, SandboxSpec};
 use conductor_port::workspace::Workspace as _;
 
-use crate::ground::{Answer, Canary, Ground, Reading, SECRET, check};
+use crate::ground::{Answer, Canary, Ground, Reading, SECRET, check, check_by_path, local};
 use crate::world::{git, git_ok, write};
 
 const DONE: Answer = Answer::Committed;
@@ -180,40 +185,56 @@ async fn a_link_that_appears_while_reading_leads_nowhere() {
 /// S-7: links that stand still bring in where they point, and nothing of what is there.
 #[tokio::test]
 async fn links_out_of_the_tree_bring_no_content_in() {
-    let ground = Ground::new(Reading::Sandboxed).await;
-    let seen = ground
-        .play(|ground| {
-            let workdir = ground.workdir();
-            let secret = ground.host().join("secret");
-            for name in ["link", ".gitignore", ".gitattributes", ".mailmap"] {
-                symlink(&secret, workdir.join(name)).unwrap();
-            }
-            fs::remove_dir_all(workdir.join("src")).unwrap();
-            symlink(ground.host(), workdir.join("src")).unwrap();
-        })
-        .await;
-    assert!(Answer::Committed.is(&seen), "{seen:#?}");
-    assert!(!Canary::Read.sings(&seen), "{seen:#?}");
-    let secret = ground.host().join("secret").display().to_string();
-    assert!(seen.files.contains(&("link".to_owned(), secret)), "{seen:#?}");
+    let set = |ground: &Ground| {
+        let workdir = ground.workdir();
+        let secret = ground.host().join("secret");
+        for name in ["link", ".gitignore", ".gitattributes", ".mailmap"] {
+            symlink(&secret, workdir.join(name)).unwrap();
+        }
+        fs::remove_dir_all(workdir.join("src")).unwrap();
+        symlink(ground.host(), workdir.join("src")).unwrap();
+    };
+    let seen = check_by_path(Canary::Read, DONE, set).await;
+    let link = seen.files.iter().find(|(name, _)| name == "link");
+    assert!(
+        link.is_some_and(|(_, to)| to.ends_with("/host/secret")),
+        "{seen:#?}"
+    );
 }
 
-/// S-7, BEY-8: what an agent closed to itself is not lost.
+/// S-7, BEY-8: what an agent closed to itself is not lost, though no other sandbox of the same user can read it.
 #[tokio::test]
 async fn what_an_agent_closed_to_itself_is_read_all_the_same() {
-    use std::os::unix::fs::PermissionsExt as _;
     let ground = Ground::new(Reading::Sandboxed).await;
-    let seen = ground
-        .play(|ground| {
-            write(&ground.workdir().join("closed/file"), "work\n");
-            for path in ["closed/file", "closed"] {
-                let none = fs::Permissions::from_mode(0o000);
-                fs::set_permissions(ground.workdir().join(path), none).unwrap();
-            }
-        })
-        .await;
+    let set = |ground: &Ground| {
+        write(&ground.workdir().join("closed/file"), "work\n");
+        for path in ["closed/file", "closed"] {
+            let none = fs::Permissions::from_mode(0o000);
+            fs::set_permissions(ground.workdir().join(path), none).unwrap();
+        }
+    };
+    let seen = ground.play(set).await;
     assert!(
         seen.files.contains(&("closed/file".into(), "work\n".into())),
         "{seen:#?}"
     );
+    let place = tempfile::tempdir().unwrap();
+    let executor = local(place.path(), Limits::default());
+    let run = ground.world.run.clone();
+    let effect = EffectId::derive(&run, 1, 0);
+    let spec = SandboxSpec::new(effect, run, Profile::Tool, ground.workdir());
+    let sandbox = executor.open(spec).await.unwrap();
+    let read = sandbox
+        .bash(Command {
+            argv: ["cat", "closed/file"].map(str::to_owned).to_vec(),
+            environment: vec![],
+            time: Millis::seconds(60),
+            output: 1000,
+            listener: None,
+        })
+        .await
+        .unwrap();
+    sandbox.close().await.unwrap();
+    assert_eq!(read.ending, Ending::Exited { code: 1 });
+    assert!(String::from_utf8_lossy(&read.output).contains("Permission denied"));
 }

@@ -13,7 +13,7 @@ use conductor_executor::local::{Limits, MayMiss, Protection, Settings};
 use conductor_executor::{Local, Toolchain};
 use conductor_port::workspace::{Committed, Workspace as _};
 
-use crate::naive::{self, Naive};
+use crate::naive::{self, ByPath, Naive};
 use crate::world::{World, git, git_ok, write};
 
 /// What no reader of a worktree may ever take in.
@@ -25,8 +25,10 @@ pub(crate) const PAYLOAD: &str = "payload that nobody is to see";
 /// How a worktree is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// The protection switched off.
+    /// The protection switched off: git in the worktree.
     Naive,
+    /// The same: whatever is found under each path.
+    ByPath,
     /// As Conductor does.
     Sandboxed,
 }
@@ -47,6 +49,7 @@ impl Ground {
         let place = tempfile::tempdir().unwrap();
         world.workspace = match reading {
             Reading::Naive => world.workspace.clone().with_snapshotter(Arc::new(Naive)),
+            Reading::ByPath => world.workspace.clone().with_snapshotter(Arc::new(ByPath)),
             Reading::Sandboxed => {
                 let reader = Arc::new(local(place.path(), limits));
                 world.workspace.clone().with_sandboxes(reader)
@@ -110,7 +113,9 @@ impl Ground {
                 let diff = self.world.workspace.diff(&self.world.run, &base, commit).await;
                 diff.unwrap().rendered
             }
-            (Ok(Committed::Commit { .. }), Reading::Naive) => naive::shown(&self.workdir(), &base),
+            (Ok(Committed::Commit { .. }), Reading::Naive | Reading::ByPath) => {
+                naive::shown(&self.workdir(), &base)
+            }
             (Ok(Committed::Nothing) | Err(_), _) => String::new(),
         };
         let files = match &committed {
@@ -152,7 +157,7 @@ impl Ground {
     }
 }
 
-fn local(place: &Path, limits: Limits) -> Local {
+pub(crate) fn local(place: &Path, limits: Limits) -> Local {
     let is_root = nix::unistd::geteuid().is_root();
     Local::new(Settings {
         root: place.join("reader"),
@@ -240,6 +245,15 @@ pub(crate) async fn check(canary: Canary, answer: Answer, set: impl Fn(&Ground))
     check_on(World::new, Limits::default(), canary, answer, set).await;
 }
 
+/// The same for what git leaves alone, and whoever reads by path does not.
+pub(crate) async fn check_by_path(canary: Canary, answer: Answer, set: impl Fn(&Ground)) -> Seen {
+    let naive = Ground::new(Reading::ByPath).await.play(&set).await;
+    assert!(canary.sings(&naive), "the trap does not work: {naive:#?}");
+    let seen = Ground::new(Reading::Sandboxed).await.play(&set).await;
+    stays_silent(canary, answer, &seen);
+    seen
+}
+
 /// The same on another world, or with other limits.
 pub(crate) async fn check_on(
     world: impl AsyncFn() -> World,
@@ -253,9 +267,13 @@ pub(crate) async fn check_on(
     let seen = Ground::on(world().await, Reading::Sandboxed, limits)
         .play(&set)
         .await;
+    stays_silent(canary, answer, &seen);
+}
+
+fn stays_silent(canary: Canary, answer: Answer, seen: &Seen) {
     for any in [Canary::Ran, Canary::Read, Canary::Wrote] {
-        assert!(!any.sings(&seen), "{any:?}: {seen:#?}");
+        assert!(!any.sings(seen), "{any:?}: {seen:#?}");
     }
-    assert!(!canary.sings(&seen), "{canary:?}: {seen:#?}");
-    assert!(answer.is(&seen), "not {answer:?}: {seen:#?}");
+    assert!(!canary.sings(seen), "{canary:?}: {seen:#?}");
+    assert!(answer.is(seen), "not {answer:?}: {seen:#?}");
 }

@@ -19,6 +19,7 @@ mod commands;
 mod files;
 mod unseen;
 mod bounds;
+mod fresh;
 
 /// S-7: every story stands in the matrix that `cargo xtask test` prints.
 #[test]
@@ -29,6 +30,7 @@ fn the_matrix_has_every_story() {
         ("files", include_str!("files.rs")),
         ("unseen", include_str!("unseen.rs")),
         ("bounds", include_str!("bounds.rs")),
+        ("fresh", include_str!("fresh.rs")),
     ] {
         let names = source
             .lines()

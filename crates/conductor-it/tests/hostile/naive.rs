@@ -1,6 +1,7 @@
 //! The protection switched off: reads a worktree with git on the host, in the worktree, with whatever stands in its `.git`.
 //!
-//! It does what somebody would do who trusts `git status`, `diff`, `add`, `commit` and a remote's name.
+//! [`Naive`] does what somebody would do who trusts `git status`, `diff`, `add`, `commit` and a remote's name. [`ByPath`]
+//! does what somebody would do who trusts no index, and takes in whatever is found under each path.
 //! This module does not know the traps.
 
 use std::io::Write as _;
@@ -39,17 +40,68 @@ impl Snapshotter for Naive {
                 return Err(failed(workdir, "it does not end"));
             }
         }
-        let written = git(workdir, ["write-tree"]);
-        let tree = String::from_utf8_lossy(&written.stdout).trim().to_owned();
-        if !written.status.success() {
-            return Err(failed(workdir, &String::from_utf8_lossy(&written.stderr)));
-        }
-        let pack = pack(workdir, &tree).ok_or_else(|| failed(workdir, "it cannot be packed"))?;
-        Ok(Snapshot {
-            tree,
-            pack: Box::new(std::io::Cursor::new(pack)),
-        })
+        packed(workdir)
     }
+}
+
+/// Takes in what is found under each path, wherever that leads.
+#[derive(Debug)]
+pub(crate) struct ByPath;
+
+#[async_trait]
+impl Snapshotter for ByPath {
+    async fn snapshot(&self, request: &Request) -> Result<Snapshot, Error> {
+        let workdir = &request.workdir;
+        git(
+            workdir,
+            ["rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "."],
+        );
+        let mut found = Vec::new();
+        walk(workdir, Path::new(""), &mut found);
+        for path in found {
+            // As it would be written by hand: git reads the file that it is told.
+            if !within_patience(workdir, &["hash-object", "-w", "--", &path]) {
+                return Err(failed(workdir, "it does not end"));
+            }
+            let blob = git(workdir, ["hash-object", "--", &path]);
+            let blob = String::from_utf8_lossy(&blob.stdout).trim().to_owned();
+            let entry = format!("100644,{blob},{path}");
+            git(workdir, ["update-index", "--add", "--cacheinfo", &entry]);
+        }
+        packed(workdir)
+    }
+}
+
+/// Lists everything below a directory that is no directory, through links.
+fn walk(workdir: &Path, below: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(workdir.join(below))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let path = below.join(entry.file_name());
+        if path == Path::new(".git") {
+            continue;
+        }
+        if workdir.join(&path).is_dir() {
+            walk(workdir, &path, found);
+        } else {
+            found.push(path.display().to_string());
+        }
+    }
+}
+
+fn packed(workdir: &Path) -> Result<Snapshot, Error> {
+    let written = git(workdir, ["write-tree"]);
+    let tree = String::from_utf8_lossy(&written.stdout).trim().to_owned();
+    if !written.status.success() {
+        return Err(failed(workdir, &String::from_utf8_lossy(&written.stderr)));
+    }
+    let pack = pack(workdir, &tree).ok_or_else(|| failed(workdir, "it cannot be packed"))?;
+    Ok(Snapshot {
+        tree,
+        pack: Box::new(std::io::Cursor::new(pack)),
+    })
 }
 
 fn failed(workdir: &Path, detail: &str) -> Error {

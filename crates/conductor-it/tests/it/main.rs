@@ -11,6 +11,7 @@ mod told;
 mod crash;
 mod steering;
 mod egress;
+mod containers;
 mod skills;
 mod trouble;
 mod repository;

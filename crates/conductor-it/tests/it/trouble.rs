@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use conductor_it::Stage;
-use conductor_it::stage::REPO;
+use conductor_it::stage::{Play, REPO};
 
 use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
@@ -112,4 +112,22 @@ async fn without_a_server_reading_works_and_changing_says_what_to_do(kept: Kept)
     stage.program.start(None)?;
     stage.carry_through(&run).await?;
     stage.verify(&run)
+}
+
+/// S-7: where what agents write cannot be read in a sandbox, the server does not start, and says what to do; nothing else reads
+/// it instead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_read_worktrees_in_a_sandbox_does_not_start() -> Result<()> {
+    let mut stage = Stage::set_without_server(PROGRAM, &Play::shell(GREETING)).await?;
+    let reader = stage.program.data_dir().join("reader");
+    std::fs::write(&reader, "no directory")?;
+    let said = stage.program.start_in_vain()?.refused("CDR0429")?;
+    ensure!(
+        said.code == 4 && said.stderr.contains("reader"),
+        "exit {}: {}",
+        said.code,
+        said.stderr
+    );
+    std::fs::remove_file(&reader)?;
+    stage.program.start(None)
 }

@@ -219,6 +219,7 @@ fn resource_kind(text: &str) -> Option<ResourceKind> {
         ResourceKind::Port,
         ResourceKind::ProcessGroup,
         ResourceKind::Branch,
+        ResourceKind::Container,
     ]
     .into_iter()
     .find(|kind| kind.as_str() == text)

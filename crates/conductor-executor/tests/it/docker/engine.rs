@@ -125,3 +125,111 @@ async fn an_engine_that_stops_in_the_middle_is_told_and_reaped_when_it_is_back()
     assert!(sandbox.view("begun").await.unwrap().is_ok());
     sandbox.close().await.unwrap();
 }
+
+/// A client of this name that keeps every call, and answers to `version` for itself where told to. Like Podman, it does nothing
+/// without the configuration that it was promised.
+fn logged(base: &Path, name: &str, version: &str) -> PathBuf {
+    let program = base.join(name);
+    let calls = base.join("calls");
+    let script = format!(
+        "#!/bin/sh\ntest -f \"$DOCKER_CONFIG/config.json\" || exit 125\nfor word in \"$@\"; do printf '%s\\0' \"$word\"; done >> '{calls}'; printf '\\n' >> '{calls}'\n\
+         [ \"$1\" = version ] && [ -n '{version}' ] && echo '{version}' && exit\nexec docker \"$@\"\n",
+        calls = calls.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+/// The calls that were kept, each as its words.
+fn calls(base: &Path) -> Vec<Vec<String>> {
+    let kept = std::fs::read_to_string(base.join("calls")).unwrap();
+    let words = |line: &str| line.split_terminator('\0').map(str::to_owned).collect();
+    kept.lines().map(words).collect()
+}
+
+/// A whole life: opened, used, dropped in the middle, opened anew, closed, reaped.
+async fn lead_a_life(base: &Path, program: PathBuf) {
+    let work = base.join("work");
+    std::fs::create_dir(&work).unwrap();
+    let mut settings = settings(base);
+    settings.program = program;
+    let executor = Docker::new(settings).await.unwrap();
+    let sandbox = executor.open(spec("r1.1.0", work.clone())).await.unwrap();
+    sandbox.create_file("a", b"1").await.unwrap().unwrap();
+    bash(sandbox.as_ref(), "cat a; echo 2 > b").await;
+    assert!(sandbox.bash(script("sleep 1000", 300)).await.is_ok());
+    assert_eq!(sandbox.view("b").await.unwrap(), Ok(b"2\n".to_vec()));
+    sandbox.close().await.unwrap();
+    executor.reap(&spec("r1.1.0", work).effect).await.unwrap();
+    assert_eq!(containers(base), Vec::<String>::new());
+}
+
+/// S-16, S-45: an absence. Whatever is done in a sandbox, the engine is asked to start, to look, to kill and to remove; never
+/// to execute anything in a container where foreign code has run, and never to copy anything out of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_executed_in_or_copied_out_of_a_container() {
+    let base = tempfile::tempdir().unwrap();
+    lead_a_life(base.path(), logged(base.path(), "docker", "")).await;
+    let verbs: Vec<String> = calls(base.path())
+        .into_iter()
+        .map(|call| call[0].clone())
+        .collect();
+    assert_eq!(verbs.iter().filter(|verb| *verb == "run").count(), 1);
+    for verb in verbs {
+        assert!(
+            ["version", "run", "inspect", "kill", "rm"].contains(&verb.as_str()),
+            "{verb}"
+        );
+    }
+}
+
+/// The options of `podman run` that we use; its manual has them all.
+const OF_PODMAN: [&str; 21] = [
+    "--cap-drop",
+    "--cpus",
+    "--entrypoint",
+    "--hostname",
+    "--interactive",
+    "--label",
+    "--log-driver",
+    "--memory",
+    "--memory-swap",
+    "--mount",
+    "--name",
+    "--network",
+    "--pids-limit",
+    "--pull",
+    "--read-only",
+    "--security-opt",
+    "--shm-size",
+    "--tmpfs",
+    "--ulimit",
+    "--user",
+    "--workdir",
+];
+
+/// EXEC-2: Podman by name. It tells its version without a server, is the only program that is ever called, and is asked for
+/// nothing that it does not know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn podman_is_called_by_its_name_and_with_options_that_it_has() {
+    let base = tempfile::tempdir().unwrap();
+    let said = r#"{"Client":{"APIVersion":"5.2.1","Version":"5.2.1","Os":"linux"}}"#;
+    lead_a_life(base.path(), logged(base.path(), "podman", said)).await;
+    let calls = calls(base.path());
+    let run = calls.iter().find(|call| call[0] == "run").unwrap();
+    let image = run.iter().position(|word| word == super::kit::IMAGE).unwrap();
+    for option in run[..image].iter().filter(|word| word.starts_with("--")) {
+        assert!(OF_PODMAN.contains(&option.as_str()), "{option}");
+    }
+
+    let base = tempfile::tempdir().unwrap();
+    let old = r#"{"Client":{"Version":"4.3.1"}}"#;
+    let mut settings = settings(base.path());
+    settings.program = logged(base.path(), "podman", old);
+    let refused = Docker::new(settings).await.unwrap_err();
+    assert!(
+        matches!(refused, Unusable::TooOld { part: "Podman", .. }),
+        "{refused}"
+    );
+}

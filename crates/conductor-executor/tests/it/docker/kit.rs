@@ -17,6 +17,15 @@ use crate::kit::{bash, spec, text};
 /// What `cargo xtask setup docker` provides.
 pub(super) const IMAGE: &str = "debian:12";
 
+/// The engine that is examined: `docker`, unless somebody names another, such as `podman`, to see how it does.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a person names an engine in the environment"
+)]
+pub(super) fn program() -> String {
+    std::env::var("CONDUCTOR_TEST_ENGINE").unwrap_or_else(|_| "docker".to_owned())
+}
+
 pub(super) struct Ground {
     pub(super) base: TempDir,
     pub(super) executor: Docker,
@@ -32,6 +41,21 @@ impl Ground {
         let base = tempfile::tempdir().unwrap();
         std::fs::create_dir(base.path().join("work")).unwrap();
         let mut executor = docker(base.path()).await;
+        for switch in switches {
+            executor = executor.without(*switch);
+        }
+        Self { base, executor }
+    }
+
+    /// One whose sandboxes have another guest.
+    pub(super) async fn with_guest(make: fn(&Path) -> PathBuf, switches: &[Switch]) -> Self {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir(base.path().join("work")).unwrap();
+        let settings = Settings {
+            guest: Some(make(base.path())),
+            ..settings(base.path())
+        };
+        let mut executor = Docker::new(settings).await.unwrap();
         for switch in switches {
             executor = executor.without(*switch);
         }
@@ -59,7 +83,7 @@ pub(super) fn settings(base: &Path) -> Settings {
     Settings {
         root: base.join("executor"),
         guest: None,
-        program: "docker".into(),
+        program: program().into(),
         environment: Vec::new(),
         image: IMAGE.to_owned(),
         path: None,
@@ -69,7 +93,12 @@ pub(super) fn settings(base: &Path) -> Settings {
             temporary: TEMPORARY,
             ..Limits::default()
         },
-        may_be_old: MayBeOld::No,
+        // Whoever names another engine knows which one.
+        may_be_old: if program() == "docker" {
+            MayBeOld::No
+        } else {
+            MayBeOld::OperatorSaysSo
+        },
     }
 }
 
@@ -84,7 +113,7 @@ pub(super) async fn docker(base: &Path) -> Docker {
 /// Asks the engine directly.
 #[allow(clippy::disallowed_methods, reason = "a test looks at the engine for itself")]
 pub(super) fn engine(arguments: &[&str]) -> String {
-    let output = Command::new("docker").args(arguments).output().unwrap();
+    let output = Command::new(program()).args(arguments).output().unwrap();
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat())
         .trim()
         .to_owned()

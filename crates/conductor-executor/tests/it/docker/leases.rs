@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use conductor_domain::fault::FaultKind;
 use conductor_executor::Docker;
-use conductor_port::executor::Executor as _;
+use conductor_port::executor::{Executor as _, Profile};
 
 use super::kit::{Ground, containers, docker, engine, records, settings};
 use crate::kit::{Watched, bash, spec};
@@ -110,5 +110,35 @@ async fn a_directory_that_cannot_be_mounted_is_refused() {
     std::fs::create_dir(&dir).unwrap();
     let fault = ground.executor.open(spec("r1.1.0", dir)).await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Permanent, "{fault}");
+    assert_eq!(records(ground.base.path()), Vec::<String>::new());
+}
+
+/// ENV-2, EXEC-3a: whatever an effect has open, its agent's program, its tools, its tests, goes by the effect's one lease.
+#[tokio::test]
+async fn the_sandboxes_of_every_profile_are_reaped_by_their_effect() {
+    let ground = Ground::new().await;
+    let mut open = Vec::new();
+    for profile in [Profile::Agent, Profile::Tool, Profile::Test] {
+        let dir = ground.base.path().join(format!("{profile:?}"));
+        std::fs::create_dir(&dir).unwrap();
+        let mut spec = spec("r1.1.0", dir);
+        spec.profile = profile;
+        open.push(ground.executor.open(spec).await.unwrap());
+    }
+    let mut other = spec("r1.2.0", ground.work());
+    other.profile = Profile::Agent;
+    let other = ground.executor.open(other).await.unwrap();
+    assert_eq!(records(ground.base.path()).len(), 4);
+
+    let later = docker(ground.base.path()).await;
+    later.reap(&spec("r1.1.0", ground.work()).effect).await.unwrap();
+    let left = records(ground.base.path());
+    assert!(left.len() == 1 && left[0].starts_with("r1.2.0-"), "{left:?}");
+    for sandbox in &open {
+        assert!(sandbox.view("f").await.is_err(), "its guest is lost");
+    }
+    bash(other.as_ref(), "true").await;
+    other.close().await.unwrap();
+    assert_eq!(containers(ground.base.path()), Vec::<String>::new());
     assert_eq!(records(ground.base.path()), Vec::<String>::new());
 }

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixListener;
 
 use conductor_executor::docker::Switch;
-use conductor_port::executor::Executor as _;
+use conductor_port::executor::{Executor as _, Way};
 
-use super::kit::{Ground, containers, engine};
-use crate::kit::{bash, spec, text};
+use super::kit::{Ground, containers, docker, engine};
+use crate::kit::{PASSED, Watched, bash, skills, spec, stubborn_guest, text};
 use crate::matrix::{self, Line};
 
 struct Row {
@@ -26,11 +27,17 @@ struct Row {
 enum Attack {
     /// Says `open` when it gets through.
     Says(&'static str),
+    /// The same, and is said to have passed.
+    Passes(&'static str),
     /// What the engine says of the container has these words, and only with the protection.
     Asked(&'static str, &'static str),
+    /// The guest breaks the protocol, and stays.
+    Stays,
+    /// The sandbox is closed, and its guest stays.
+    Outlives,
 }
 
-use Attack::{Asked, Says};
+use Attack::{Asked, Outlives, Passes, Says, Stays};
 
 macro_rules! rows {
     ($( $test:ident: $requirement:literal $protection:ident $attack:expr $(, beside [$($beside:ident),+])?; )+) => {
@@ -79,9 +86,16 @@ rows! {
         Asked("{{range .Mounts}}{{.Destination}} {{.RW}};{{end}}", "/.conductor/guest false");
     read_only_objects: "S-5" ReadOnlyObjects
         Asked("{{range .Mounts}}{{.Destination}} {{.RW}};{{end}}", "/objects false");
+    read_only_given: "EXEC-4" ReadOnlyGiven
+        Asked("{{range .Mounts}}{{.Destination}} {{.RW}};{{end}}", "/skills false");
+    read_only_ways: "S-32" ReadOnlyWays
+        Asked("{{range .Mounts}}{{.Destination}} {{.RW}};{{end}}", "/.conductor/way-0 false");
+    lost_guest: "S-16" EndsWithGuest Stays;
+    told_limits: "S-18, S-42" ToldLimits Passes("tail /dev/zero || echo open");
+    kills_inside: "S-43" KillsInside Outlives;
 }
 
-/// S-1…S-3, S-5, S-14, S-40, S-42, S-44, EXEC-3, EXEC-6: red with the protection switched off, and only then.
+/// S-1…S-3, S-5, S-14, S-16, S-18, S-32, S-40, S-42…S-44, EXEC-3, EXEC-4, EXEC-6: red with the protection switched off, and only then.
 async fn check(test: &str) {
     let row = ROWS.iter().find(|row| row.test == test).unwrap();
     let switched = [row.beside, &[row.protection]].concat();
@@ -93,11 +107,45 @@ async fn holds(row: &Row, without: &[Switch]) -> bool {
     let ground = Ground::without(without).await;
     match row.attack {
         Says(attack) => !ground.said(attack).await.contains("open"),
+        Passes(attack) => {
+            let sandbox = ground.open().await;
+            let result = bash(sandbox.as_ref(), attack).await;
+            sandbox.close().await.unwrap();
+            result.ending != PASSED || !text(&result).contains("open")
+        }
+        Stays => {
+            let ground = Ground::with_guest(stubborn_guest, without).await;
+            let sandbox = ground.open().await;
+            let first = first_inside(&ground);
+            let fault = sandbox.view("f").await.unwrap_err();
+            assert!(fault.what.contains("it broke the protocol"), "{fault}");
+            let patience = if without.is_empty() { 60_000 } else { 500 };
+            let is_ended = first.has_ended_within(patience);
+            sandbox.close().await.unwrap();
+            assert!(!first.is_alive(), "closing ends it all the same");
+            is_ended
+        }
+        Outlives => {
+            let ground = Ground::with_guest(stubborn_guest, without).await;
+            let sandbox = ground.open().await;
+            let first = first_inside(&ground);
+            sandbox.close().await.unwrap();
+            let is_ended = !first.is_alive();
+            // Whoever comes later finds it by its record.
+            let later = docker(ground.base.path()).await;
+            later.reap(&spec("r1.1.0", ground.work()).effect).await.unwrap();
+            assert_eq!(containers(ground.base.path()), Vec::<String>::new());
+            is_ended
+        }
         Asked(what, words) => {
             let objects = ground.base.path().join("objects");
             std::fs::create_dir(&objects).unwrap();
             let mut spec = spec("r1.1.0", ground.work());
             spec.readable.push(objects);
+            spec.given.push(skills());
+            let socket = ground.base.path().join("way.sock");
+            let _listener = UnixListener::bind(&socket).unwrap();
+            spec.ways.push(Way { port: 3128, socket });
             let sandbox = ground.executor.open(spec).await.unwrap();
             let name = containers(ground.base.path()).remove(0);
             let said = engine(&["inspect", "--format", what, &name]);
@@ -105,6 +153,13 @@ async fn holds(row: &Row, without: &[Switch]) -> bool {
             said.contains(words)
         }
     }
+}
+
+/// The first process of the container, as the host sees it.
+fn first_inside(ground: &Ground) -> Watched {
+    let name = containers(ground.base.path()).remove(0);
+    let pid = engine(&["inspect", "--format", "{{.State.Pid}}", &name]);
+    Watched::new(pid.parse().unwrap())
 }
 
 /// S-1…S-3, S-5, S-14, S-40, S-42: every switch of the code has a row, and every row stands in the matrix.

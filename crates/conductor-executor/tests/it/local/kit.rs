@@ -48,6 +48,22 @@ impl Ground {
         Self { base, executor }
     }
 
+    /// One whose sandboxes have another guest.
+    pub(super) fn with_guest(make: fn(&Path) -> PathBuf, switches: &[Switch]) -> Self {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir(base.path().join("work")).unwrap();
+        let guest = make(base.path());
+        let settings = settings(base.path(), Toolchain::system(), Limits::default());
+        let mut executor = made(Settings {
+            guest: Some(guest),
+            ..settings
+        });
+        for switch in switches {
+            executor = executor.without(*switch);
+        }
+        Self { base, executor }
+    }
+
     pub(super) fn work(&self) -> PathBuf {
         self.base.path().join("work")
     }
@@ -76,8 +92,16 @@ pub(super) fn local(base: &Path, toolchain: Toolchain) -> Local {
 }
 
 fn local_with(base: &Path, toolchain: Toolchain, limits: Limits) -> Local {
+    made(settings(base, toolchain, limits))
+}
+
+fn made(settings: Settings) -> Local {
+    Local::new(settings).expect("bubblewrap is here (cargo xtask setup bubblewrap)")
+}
+
+fn settings(base: &Path, toolchain: Toolchain, limits: Limits) -> Settings {
     let is_root = rustix::process::geteuid().is_root();
-    Local::new(Settings {
+    Settings {
         root: base.join("executor"),
         guest: None,
         toolchain,
@@ -88,8 +112,7 @@ fn local_with(base: &Path, toolchain: Toolchain, limits: Limits) -> Local {
         } else {
             MayMiss::these(Protection::ALL)
         },
-    })
-    .expect("bubblewrap is here (cargo xtask setup bubblewrap)")
+    }
 }
 
 /// The records of the sandboxes that stand.

@@ -1,7 +1,7 @@
 //! Every sandbox is on record before it exists, and nothing of it outlives its end (ENV-2, RUN-12a).
 
 use conductor_executor::Toolchain;
-use conductor_port::executor::Executor as _;
+use conductor_port::executor::{Executor as _, Profile};
 
 use super::kit::{Ground, local, members, records};
 use crate::kit::{Watched, bash, spec};
@@ -52,4 +52,33 @@ async fn what_an_earlier_process_left_is_reaped() {
     assert_eq!(records(ground.base.path()), Vec::<String>::new());
     assert!(sandbox.view("f").await.is_err(), "its guest is lost");
     later.reap(&effect).await.unwrap();
+}
+
+/// ENV-2, EXEC-3a: whatever an effect has open, its agent's program, its tools, its tests, goes by the effect's one lease.
+#[tokio::test]
+async fn the_sandboxes_of_every_profile_are_reaped_by_their_effect() {
+    let ground = Ground::new();
+    let mut open = Vec::new();
+    for profile in [Profile::Agent, Profile::Tool, Profile::Test] {
+        let dir = ground.base.path().join(format!("{profile:?}"));
+        std::fs::create_dir(&dir).unwrap();
+        let mut spec = spec("r1.1.0", dir);
+        spec.profile = profile;
+        open.push(ground.executor.open(spec).await.unwrap());
+    }
+    let mut other = spec("r1.2.0", ground.work());
+    other.profile = Profile::Agent;
+    let other = ground.executor.open(other).await.unwrap();
+    assert_eq!(records(ground.base.path()).len(), 4);
+
+    let later = local(ground.base.path(), Toolchain::system());
+    later.reap(&spec("r1.1.0", ground.work()).effect).await.unwrap();
+    let left = records(ground.base.path());
+    assert!(left.len() == 1 && left[0].starts_with("r1.2.0-"), "{left:?}");
+    for sandbox in &open {
+        assert!(sandbox.view("f").await.is_err(), "its guest is lost");
+    }
+    bash(other.as_ref(), "true").await;
+    other.close().await.unwrap();
+    assert_eq!(records(ground.base.path()), Vec::<String>::new());
 }

@@ -7,16 +7,17 @@
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
 use conductor_domain::testing::Ending;
 use conductor_executor::Toolchain;
 use conductor_executor::local::{Limits, Switch};
-use conductor_port::executor::{Executor as _, Profile};
+use conductor_port::executor::{Executor as _, Profile, Way};
 use rustix::process::{Pid, Signal};
 
 use super::kit::{Ground, members, records};
-use crate::kit::{PASSED, Watched, argv, bash, executor, script, spec, text};
+use crate::kit::{PASSED, Watched, argv, bash, executor, script, skills, spec, stubborn_guest, text};
 use crate::matrix::{self, Line};
 
 struct Row {
@@ -44,6 +45,8 @@ enum Story {
     Uid,
     Processor,
     Parent,
+    LostGuest,
+    Kill,
 }
 
 use Attack::{Opens, Reader, Says, Told};
@@ -108,9 +111,16 @@ rows! {
     process_limit: "EXEC-6, S-42" ProcessLimit Says("for i in $(seq 200); do sleep 2 & done; echo open");
     cpu_limit: "EXEC-6" CpuLimit Told(Story::Processor);
     open_files: "EXEC-6" OpenFiles Says("[ $(ulimit -n) -gt 1024 ] && echo open");
+    // Its files belong to somebody else as well; the mount itself is what this row looks at.
+    read_only_given: "EXEC-4" ReadOnlyGiven
+        Says("grep ' /skills ' /proc/mounts | grep -q ' rw,' && echo open");
+    read_only_ways: "S-32" ReadOnlyWays Says("chmod 600 /.conductor/way-0 2>/dev/null && echo open");
+    lost_guest: "S-16" EndsWithGuest Told(Story::LostGuest);
+    told_limits: "S-18, S-42" ToldLimits Says("tail /dev/zero || echo open");
+    kills_inside: "S-43" KillsInside Told(Story::Kill), beside [DieWithParent];
 }
 
-/// S-1…S-3, S-5, S-7, S-14, S-40…S-42, EXEC-3, EXEC-4, EXEC-6: red with the protection switched off, and only then.
+/// S-1…S-3, S-5, S-7, S-14, S-16, S-18, S-32, S-40…S-43, EXEC-3, EXEC-4, EXEC-6: red with the protection switched off, and only then.
 async fn check(test: &str) {
     let row = ROWS.iter().find(|row| row.test == test).unwrap();
     let switched = [row.beside, &[row.protection]].concat();
@@ -137,6 +147,8 @@ async fn check(test: &str) {
         Told(Story::Uid) => own_uid().await,
         Told(Story::Processor) => cpu_limit().await,
         Told(Story::Parent) => die_with_parent().await,
+        Told(Story::LostGuest) => lost_guest().await,
+        Told(Story::Kill) => kills_inside(row.beside).await,
     }
 }
 
@@ -154,6 +166,12 @@ async fn gets_through(without: &[Switch], profile: Profile, attack: &str) -> Res
     let mut spec = spec("r1.1.0", ground.work());
     spec.profile = profile;
     spec.readable.push(objects);
+    spec.given.push(skills());
+    let socket = ground.base.path().join("way.sock");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    if attack.contains("/way-0") {
+        spec.ways.push(Way { port: 3128, socket });
+    }
     let sandbox = ground.executor.open(spec).await.map_err(|fault| fault.what)?;
     let result = sandbox.bash(script(&attack, 60_000)).await.unwrap();
     sandbox.close().await.unwrap();
@@ -207,7 +225,14 @@ fn every_limit_has_a_row() {
 #[tokio::test]
 async fn every_mount_has_a_row() {
     let ground = Ground::new();
-    let said = ground.said("cut -d' ' -f2 /proc/mounts").await;
+    let mut spec = spec("r1.1.0", ground.work());
+    spec.given.push(skills());
+    let socket = ground.base.path().join("way.sock");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    spec.ways.push(Way { port: 3128, socket });
+    let sandbox = ground.executor.open(spec).await.unwrap();
+    let said = text(&bash(sandbox.as_ref(), "cut -d' ' -f2 /proc/mounts").await);
+    sandbox.close().await.unwrap();
     let known = [
         ("/proc/sys", Switch::ReadOnlyProcSys),
         ("/proc", Switch::PidNamespace),
@@ -220,6 +245,8 @@ async fn every_mount_has_a_row() {
         ("/lib32", Switch::ReadOnlySystem),
         ("/libx32", Switch::ReadOnlySystem),
         ("/.conductor/guest", Switch::ReadOnlyGuest),
+        ("/.conductor/way-0", Switch::ReadOnlyWays),
+        ("/skills", Switch::ReadOnlyGiven),
         // The worktree is the one thing that commands may write; its reader may not.
         ("/w", Switch::ReadOnlySnapshot),
     ];
@@ -232,7 +259,9 @@ async fn every_mount_has_a_row() {
         let by = by.unwrap_or_else(|| panic!("nobody knows {mount}: {said}"));
         assert!(ROWS.iter().any(|row| row.protection == by), "{mount}: {by:?}");
     }
-    assert!(said.lines().any(|mount| mount == "/w"), "{said}");
+    for there in ["/w", "/skills", "/.conductor/way-0"] {
+        assert!(said.lines().any(|mount| mount == there), "{there}: {said}");
+    }
 }
 
 /// EXEC-6: a command that spins is held back by its group, and by nothing without the limit.
@@ -307,6 +336,49 @@ async fn die_with_parent() {
         left.reap(&spec("r1.1.0", base.path().join("work")).effect)
             .await
             .unwrap();
+    }
+}
+
+/// The first process of a sandbox, as the host sees it.
+fn first_inside(base: &std::path::Path) -> Watched {
+    let record = records(base).remove(0);
+    let is_first = |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        numbers.is_some_and(|numbers| numbers.split_whitespace().skip(1).last() == Some("1"))
+    };
+    let first = members(&record).into_iter().find(is_first);
+    Watched::new(first.expect("a first process"))
+}
+
+/// S-16: a guest that breaks the protocol ends its sandbox at once, though nobody closed it and it does not want to go.
+async fn lost_guest() {
+    for (switches, is_ended) in [(&[][..], true), (&[Switch::EndsWithGuest], false)] {
+        let ground = Ground::with_guest(stubborn_guest, switches);
+        let sandbox = ground.open().await;
+        let first = first_inside(ground.base.path());
+        let fault = sandbox.view("f").await.unwrap_err();
+        assert!(fault.what.contains("it broke the protocol"), "{fault}");
+        let patience = if is_ended { 60_000 } else { 500 };
+        assert_eq!(first.has_ended_within(patience), is_ended, "{switches:?}");
+        sandbox.close().await.unwrap();
+        assert!(!first.is_alive(), "closing ends it all the same");
+    }
+}
+
+/// S-43: closing ends what is inside, whatever that thinks of it; ending only what holds the sandbox would not.
+async fn kills_inside(beside: &[Switch]) {
+    for (also, is_ended) in [(&[][..], true), (&[Switch::KillsInside], false)] {
+        let ground = Ground::with_guest(stubborn_guest, &[beside, also].concat());
+        let sandbox = ground.open().await;
+        let first = first_inside(ground.base.path());
+        sandbox.close().await.unwrap();
+        assert_eq!(!first.is_alive(), is_ended, "{also:?}");
+        // Whoever comes later finds it by its record.
+        let later = super::kit::local(ground.base.path(), Toolchain::system());
+        later.reap(&spec("r1.1.0", ground.work()).effect).await.unwrap();
+        assert!(first.has_ended_within(60_000));
+        assert_eq!(records(ground.base.path()), Vec::<String>::new());
     }
 }
 

@@ -1,11 +1,11 @@
-//! Protections that tests leave out one at a time, each executor its own.
+//! Refusals that tests leave out one at a time, each module its own.
 //!
-//! This module does not know any protection.
+//! This module does not know any refusal.
 
-/// Names the protections that a test can leave out, once: as a type, and as the list that the matrix is checked against.
+/// Names the refusals that a test can leave out, once: as a type, and as the list that the matrix is checked against.
 macro_rules! switches {
     ($( $(#[$doc:meta])+ $name:ident, )+) => {
-        /// A protection that a test can leave out, to show that it is what it claims; a release build cannot.
+        /// A refusal that a test can leave out, to show that it is what it claims; a release build cannot.
         #[doc(hidden)]
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Switch {
