@@ -17,6 +17,7 @@ mod gate;
 mod demo;
 mod bench;
 mod long;
+mod screenshots;
 mod setup;
 mod layers;
 mod tidy;
@@ -49,7 +50,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "setup",
-        about: "install and start what tests need: setup git|python3|bubblewrap|node22|docker|skills-ref|postgres|chromium|all",
+        about: "install and start what tests need: setup git|python3|bubblewrap|node22|docker|skills-ref|postgres|chromium|axe|all",
         run: setup::run,
     },
     Command {
@@ -66,6 +67,11 @@ const COMMANDS: &[Command] = &[
         name: "bench",
         about: "release build, ratios against a baseline of the same run: bench [NAME]",
         run: bench::run,
+    },
+    Command {
+        name: "screenshots",
+        about: "pictures of every page, light and dark, desktop and phone, in target/screenshots",
+        run: screenshots::run,
     },
     Command {
         name: "long",
@@ -99,7 +105,7 @@ fn main() -> ExitCode {
 fn help() -> String {
     let commands = COMMANDS
         .iter()
-        .map(|Command { name, about, .. }| format!("  {name:<8} {about}\n"));
+        .map(|Command { name, about, .. }| format!("  {name:<11} {about}\n"));
     format!("usage: cargo xtask <command>\n\n{}", commands.collect::<String>())
 }
 

@@ -1,13 +1,15 @@
-//! Installs and starts what tests and the demo need, each thing once: `setup git|python3|curl|bubblewrap|node22|docker|skills-ref|postgres|chromium|scanners|mcp|all`.
+//! Installs and starts what tests and the demo need, each thing once: `setup git|python3|curl|bubblewrap|node22|docker|skills-ref|postgres|chromium|axe|scanners|mcp|all`.
 //!
 //! Every thing is a file with one function that returns at once when the thing is there. Root on Debian installs by
 //! apt; anybody else is told exactly what to run. It does not know which test uses what.
 
 mod apt;
+mod npm;
 mod docker;
 mod image;
 mod postgres;
 mod chromium;
+mod axe;
 mod node22;
 mod interpreter;
 mod skills_ref;
@@ -61,6 +63,10 @@ const THINGS: &[Thing] = &[
         ensure: chromium::ensure,
     },
     Thing {
+        name: "axe",
+        ensure: axe::ensure,
+    },
+    Thing {
         name: "scanners",
         ensure: scanners::ensure,
     },
@@ -91,7 +97,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes sure of what the workspace's tests start: git, the sandbox's launcher, two secret scanners, public clients of the tools' protocol, and an interpreter for each language that stories are told in.
+/// Makes sure of what the workspace's tests start: git, the sandbox's launcher, two secret scanners, public clients of the tools' protocol, a browser and its judge, and an interpreter for each language that stories are told in.
 pub(crate) fn for_tests() -> Result<()> {
     docker::ensure()?;
     for_tests_without_docker()
@@ -107,6 +113,8 @@ pub(crate) fn for_tests_without_docker() -> Result<()> {
     postgres::ensure()?;
     scanners::ensure()?;
     mcp::ensure()?;
+    chromium::ensure()?;
+    axe::ensure()?;
     interpreter::node()
 }
 
@@ -114,6 +122,14 @@ pub(crate) fn for_tests_without_docker() -> Result<()> {
 pub(crate) fn for_demo() -> Result<()> {
     interpreter::git()?;
     interpreter::bubblewrap()
+}
+
+/// Makes sure of what looks at pages.
+pub(crate) fn for_pages() -> Result<()> {
+    interpreter::git()?;
+    interpreter::bubblewrap()?;
+    chromium::ensure()?;
+    axe::ensure()
 }
 
 /// Tells the person that a thing is ready, and which one.

@@ -10,6 +10,7 @@
 
 pub mod stage;
 pub mod program;
+pub mod browser;
 
 pub use program::{Program, Said};
 pub use stage::Stage;

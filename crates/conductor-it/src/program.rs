@@ -82,6 +82,16 @@ impl Program {
         }
     }
 
+    /// Where its server listens.
+    pub fn address(&self) -> Result<std::net::SocketAddr> {
+        let place = self.serve.iter().position(|argument| argument == "--listen");
+        let address = place.and_then(|place| self.serve.get(place + 1));
+        address
+            .context("no address to listen on")?
+            .parse()
+            .context("an address to listen on")
+    }
+
     /// Plays a host outside by a server on loopback, from the next start on.
     pub fn plays(&mut self, host: &str, port: u16) {
         let comma = if self.stage.is_empty() { "" } else { "," };

@@ -10,6 +10,7 @@
     [...part.querySelectorAll("input:not([type=hidden]), textarea")].some((field) => field.value !== field.defaultValue) ||
     (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
 
+  let source = null;
   let loading = false;
   let again = false;
   const refresh = async () => {
@@ -34,7 +35,8 @@
           if (twin) twin.focus({ preventScroll: true });
         }
       }
-    } catch { say("not up to date"); } finally {
+      if (source?.readyState === EventSource.OPEN) say("live");
+    } catch { say("not up to date, trying again"); setTimeout(soon, 2000); } finally {
       loading = false;
       if (again) { again = false; soon(); }
     }
@@ -45,16 +47,17 @@
   const say = (words) => { if (connection.textContent !== words) connection.textContent = words; };
   const talk = document.getElementById("talk");
   const hear = (address) => {
-    const source = new EventSource(address);
+    const here = new EventSource(address);
+    source = here;
     let wasLost = false;
-    source.addEventListener("open", () => { say("live"); if (wasLost) soon(); wasLost = false; });
-    source.addEventListener("changed", soon);
-    source.addEventListener("state", (event) => {
+    here.addEventListener("open", () => { say("live"); if (wasLost) soon(); wasLost = false; });
+    here.addEventListener("changed", soon);
+    here.addEventListener("state", (event) => {
       soon();
       // A run that gave everything back ends its stream; the page stays true by the common one.
-      if (JSON.parse(event.data).cleaned_up) { source.close(); hear("/live"); }
+      if (JSON.parse(event.data).cleaned_up) { here.close(); hear("/live"); }
     });
-    source.addEventListener("talk", (event) => {
+    here.addEventListener("talk", (event) => {
       if (!talk) return;
       document.getElementById("talking").hidden = false;
       const atEnd = talk.scrollTop + talk.clientHeight >= talk.scrollHeight - 8;
@@ -63,10 +66,10 @@
       while (talk.childNodes.length > 2000) talk.firstChild.remove();
       if (atEnd) talk.scrollTop = talk.scrollHeight;
     });
-    source.addEventListener("error", () => {
+    here.addEventListener("error", () => {
       wasLost = true;
       say("connection lost, trying again");
-      if (source.readyState === EventSource.CLOSED) { setTimeout(() => hear(address), 2000); soon(); }
+      if (here.readyState === EventSource.CLOSED) { setTimeout(() => hear(address), 2000); soon(); }
     });
   };
   hear(live);

@@ -74,6 +74,14 @@ pub enum Error {
         /// What must be typed.
         expected: String,
     },
+    /// What a page showed is not so any more.
+    #[error("the run was {shown} when this page was loaded, and is {now} by now")]
+    Stale {
+        /// The phase that the page showed.
+        shown: String,
+        /// The phase that it is in.
+        now: String,
+    },
     /// The world did not do it.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -183,6 +191,7 @@ impl Error {
             Self::Busy => "CDR0319",
             Self::ForeignForm => "CDR0320",
             Self::Unconfirmed { .. } => "CDR0321",
+            Self::Stale { .. } => "CDR0322",
             Self::Fault(fault) => Cause::of(fault).code(),
         }
     }
@@ -208,6 +217,7 @@ impl Error {
             Self::Busy => "try again in a moment",
             Self::ForeignForm => "open the page at Conductor's own address and send the form from there",
             Self::Unconfirmed { .. } => "go back and type it into the field beside the button",
+            Self::Stale { .. } => "look at the run again and decide on what is there now",
             Self::Fault(fault) => Cause::of(fault).hint(),
         }
     }
@@ -224,7 +234,7 @@ impl Error {
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
             Self::ForeignForm => StatusCode::FORBIDDEN,
             Self::CannotStart(refusal) => refusal.status(),
-            Self::Refused(_) => StatusCode::CONFLICT,
+            Self::Refused(_) | Self::Stale { .. } => StatusCode::CONFLICT,
             Self::InstanceRefused(refusal) => match refusal {
                 InstanceRefusal::NoSuchProject(_) | InstanceRefusal::NotGranted { .. } => {
                     StatusCode::NOT_FOUND
@@ -389,6 +399,7 @@ impl IntoResponse for Error {
             | Self::Busy
             | Self::ForeignForm
             | Self::Unconfirmed { .. }
+            | Self::Stale { .. }
             | Self::Fault(_) => {}
         }
         response

@@ -29,6 +29,10 @@ pub(crate) struct ActForm {
     priority: Option<u8>,
     #[serde(default)]
     confirm: String,
+    /// The phase that the page showed.
+    phase: Option<String>,
+    /// How many records the page was made of.
+    seen: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -52,9 +56,26 @@ pub(crate) async fn act(
     NamedRun(id): NamedRun,
     Filled(form): Filled<ActForm>,
 ) -> Result<Redirect, Trouble> {
-    let request = request(&id, form)?;
-    handle::run::submit(&door, &id, request, "page").await?;
-    Ok(Redirect::to(&format!("/runs/{id}")))
+    let seen = form.seen;
+    match pass_on(&door, &id, form).await {
+        Ok(()) => Ok(Redirect::to(&format!("/runs/{id}"))),
+        Err(error) => Err(Trouble::on_a_page(&door, &id, seen, error).await),
+    }
+}
+
+async fn pass_on(door: &Door, id: &RunId, form: ActForm) -> Result<(), Error> {
+    let now = door.reader.state(id).await?.0.phase;
+    // Pausing is never meant for another phase, and whoever pauses is in a hurry.
+    if form.action != Wish::Pause
+        && let Some(shown) = form.phase.as_ref().filter(|shown| **shown != now)
+    {
+        return Err(Error::Stale {
+            shown: shown.replace('_', " "),
+            now: now.replace('_', " "),
+        });
+    }
+    let request = request(id, form)?;
+    handle::run::submit(door, id, request, "page").await.map(drop)
 }
 
 /// The field of the form beside a denied request.

@@ -37,11 +37,23 @@ pub(crate) async fn session(State(door): State<Arc<Door>>, request: Request, nex
 
 /// Adds what pages need besides what no answer may lack.
 pub(crate) async fn headers(request: Request, next: Next) -> Response {
+    // A link's secret stands in its address, so no referrer at all leaves that one (S-55). Elsewhere browsers would send
+    // `Origin: null` with every form of a page without referrers, and a form that hides its origin is not taken.
+    let referrer = if request.uri().path().starts_with("/enter/") {
+        "no-referrer"
+    } else {
+        "same-origin"
+    };
     let mut response = next.run(request).await;
-    response
-        .headers_mut()
-        .entry(header::CONTENT_SECURITY_POLICY)
-        .or_insert(HeaderValue::from_static(POLICY));
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, referrer),
+    ] {
+        response
+            .headers_mut()
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
     response
 }
 

@@ -38,6 +38,7 @@ pub(crate) struct Shown {
     pub(crate) line: Line,
     pub(crate) started: Moment,
     pub(crate) events: u64,
+    pub(crate) phase: String,
     pub(crate) branch: String,
     pub(crate) waits: String,
     pub(crate) gate: Option<Gate>,
@@ -108,9 +109,11 @@ pub(crate) struct Span {
     pub(crate) took: String,
 }
 
-struct Told {
-    at: Moment,
-    text: String,
+/// One thing that happened.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) at: Moment,
+    pub(crate) text: String,
 }
 
 struct Write {
@@ -144,6 +147,7 @@ impl Shown {
             line: Line::of(run, now),
             started: Moment::of(run.created_at, now),
             events: run.events,
+            phase: run.phase.clone(),
             branch: detail.branch,
             waits: if detail.cleaned_up {
                 "over".to_owned()
@@ -271,7 +275,8 @@ pub(crate) async fn show(
     }))
 }
 
-fn story(records: &[EventView], now: Timestamp) -> Vec<Told> {
+/// Tells records as a story, newest first.
+pub(crate) fn story(records: &[EventView], now: Timestamp) -> Vec<Told> {
     let tell = |record: &EventView| {
         Some(Told {
             at: Moment::of(record.at, now),

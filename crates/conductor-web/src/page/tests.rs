@@ -387,3 +387,40 @@ async fn a_form_that_cannot_be_understood_is_answered_by_a_page() {
     assert!(seen.status.is_client_error(), "{}", seen.status);
     assert_eq!(fake.world().submitted, []);
 }
+
+/// S-55, SEC-7: a link's address is told to nobody; a page's forms tell where they come from, which browsers leave out
+/// where a page asks for no referrers at all.
+#[tokio::test]
+async fn a_link_leaves_no_referrer_and_a_form_tells_its_origin() {
+    let fake = Fake::with_repo();
+    let browser = Browser::inside(&fake).await;
+    let policy = |seen: &Seen| {
+        let value = seen.headers[header::REFERRER_POLICY].to_str().expect("text");
+        value.to_owned()
+    };
+    let link = browser.link().await;
+    assert_eq!(policy(&browser.get(&link).await), "no-referrer");
+    assert_eq!(policy(&browser.get(&link).await), "no-referrer", "a used one");
+    for page in ["/", "/start", "/stop", "/projects"] {
+        assert_eq!(policy(&browser.get(page).await), "same-origin", "{page}");
+    }
+    let api = browser.send(request("GET", "/api/v1/runs", "")).await;
+    assert_eq!(policy(&api), "no-referrer");
+}
+
+/// RUN-11: a button means the phase that its page showed; whoever pauses is not held up.
+#[tokio::test]
+async fn an_action_for_another_phase_is_refused_with_what_happened_since() {
+    let fake = Fake::with_repo();
+    let _played = Played::start(&fake).until_plan_gate("the plan");
+    let browser = Browser::inside(&fake).await;
+    let stale = "action=retry&phase=planning&seen=1";
+    let seen = browser.post("/runs/r-1/act", stale).await;
+    assert_eq!(seen.status, StatusCode::CONFLICT);
+    for words in ["CDR0322", "Since you loaded the page", "href=\"/runs/r-1\""] {
+        assert!(seen.text.contains(words), "{words} in {}", seen.text);
+    }
+    assert_eq!(fake.world().submitted, []);
+    let paused = browser.post("/runs/r-1/act", "action=pause&phase=planning").await;
+    assert!(paused.status.is_redirection(), "{}", paused.text);
+}

@@ -1,0 +1,152 @@
+//! Other hands: with the keyboard alone, without a script, with a connection that breaks.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use conductor_it::Stage;
+use conductor_it::program::HOPELESS;
+use conductor_it::stage::{Play, REPO};
+use serde_json::json;
+
+use crate::desk::Desk;
+use crate::line::Line;
+use crate::{GREETING, PROGRAM};
+
+const ENTER: &str = "\u{e007}";
+const TAB: &str = "\u{e004}";
+
+impl Desk {
+    /// Presses Tab until the focus is where it should be; each stop on the way can be seen.
+    async fn tab_to(&self, css: &str) -> Result<()> {
+        let here = format!("return document.activeElement.matches({})", json!(css));
+        let seen = "const e = document.activeElement; if (e === document.body || e.matches('main')) return true; \
+                    const s = getComputedStyle(e); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0";
+        for _ in 0..60 {
+            if self.browser.run(&here).await? == true {
+                return Ok(());
+            }
+            self.browser.keys(TAB).await?;
+            ensure!(
+                self.browser.run(seen).await? == true,
+                "nobody sees the focus on {}",
+                self.browser
+                    .run("return document.activeElement.outerHTML")
+                    .await?
+            );
+        }
+        anyhow::bail!("`{css}` is not reached by Tab")
+    }
+}
+
+/// UI-5: from start to approval without a mouse.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_keyboard_is_enough() -> Result<()> {
+    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+    let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
+    let desk = Desk::of(&stage).await?;
+    let browser = &desk.browser;
+    browser.be_live().await?;
+    browser.follow_keys("?").await?;
+    browser.be_at("/keys").await?;
+    browser.be_live().await?;
+    browser.follow_keys("n").await?;
+    browser.be_at("/start").await?;
+    desk.tab_to("[name=issue]").await?;
+    browser.keys(&issue.to_string()).await?;
+    browser.follow_keys(ENTER).await?;
+    let run = desk.run_here().await?;
+    browser.see("Is this plan right?").await?;
+    browser.follow_keys("ga").await?;
+    browser.be_at("/approvals").await?;
+    browser.be_live().await?;
+    browser.keys("j").await?;
+    browser.follow_keys(ENTER).await?;
+    browser.be_at(&format!("/runs/{run}")).await?;
+    browser.be_live().await?;
+    browser.keys("r").await?;
+    browser.keys("by hand").await?;
+    desk.tab_to("[value=approve]").await?;
+    browser.follow_keys(ENTER).await?;
+    browser.see("Pull request #").await?;
+    browser.follow_keys("gr").await?;
+    browser.be_at("/runs").await?;
+    browser.be_live().await?;
+    browser.keys("j").await?;
+    browser.follow_keys(ENTER).await?;
+    browser.be_at(&format!("/runs/{run}")).await?;
+    Ok(())
+}
+
+/// UI-5: every page and every form works where no script runs; what happened is there after loading again.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_script_is_needed() -> Result<()> {
+    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+    let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
+    let desk = Desk::of(&stage).await?;
+    let browser = &desk.browser;
+    browser.without_scripts().await?;
+    let run = desk.start(issue).await?;
+    let path = format!("/runs/{run}");
+    desk.load_until(&path, "Is this plan right?").await?;
+    let connection = "return document.getElementById('connection').textContent";
+    ensure!(browser.run(connection).await? == "", "a script ran");
+    browser
+        .fill("#asked [name=comment]", "Greet Mars instead.")
+        .await?;
+    browser.follow("Send back with the comment").await?;
+    desk.load_until(&path, "sent the plan back").await?;
+    desk.load_until(&path, "Is this plan right?").await?;
+    browser.follow("Approve").await?;
+    desk.load_until(&path, "Pull request #").await?;
+    browser.follow("Pause").await?;
+    desk.load_until(&path, "paused").await?;
+    browser.follow("Resume").await?;
+    desk.go("/stop").await?;
+    browser.follow("Stop everything").await?;
+    browser.see("Emergency stop is on").await?;
+    Ok(())
+}
+
+impl Desk {
+    /// Loads a page until it shows these words.
+    async fn load_until(&self, path: &str, words: &str) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            self.go(path).await?;
+            let text = self.browser.text().await?;
+            if text.contains(words) {
+                return Ok(());
+            }
+            ensure!(
+                begun.elapsed() < HOPELESS,
+                "{path} never showed `{words}`:\n{text}"
+            );
+        }
+    }
+}
+
+/// UI-2: a lost connection is said, heals by itself, and what happened meanwhile is on the page.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_connection_is_shown_and_heals() -> Result<()> {
+    let play = Play::shell(GREETING);
+    let mut stage = Stage::set_without_server(PROGRAM, &play).await?;
+    let line = Line::to(stage.program.address()?).await?;
+    stage
+        .program
+        .also("--public-url", &format!("http://{}", line.address));
+    stage.program.start(None)?;
+    stage.register(&play)?;
+    let desk = Desk::of(&stage).await?;
+    let browser = &desk.browser;
+    browser.be_live().await?;
+    desk.mark().await?;
+    line.cut();
+    browser.see("connection lost, trying again").await?;
+    let run = stage.start_run("While nobody looks")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    line.heal();
+    browser.see("While nobody looks").await?;
+    browser.be_live().await?;
+    ensure!(desk.is_marked().await?, "the page was loaded again");
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Every page in every look: nothing that keeps somebody out, nothing wider than the screen, and a picture of each.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use conductor_it::Stage;
+use conductor_it::browser::{Browser, LOOKS, Look};
+use conductor_it::stage::{Play, REPO};
+use serde_json::Value;
+
+use crate::desk::Desk;
+use crate::{GREETING, PROGRAM};
+
+/// A title as long as the forge lets one be, with characters that nobody sees.
+fn longest_title() -> String {
+    let words = "Make the greeting honest about whom it greets and why\u{200b} ";
+    let mut title: String = words.repeat(6).chars().take(256).collect();
+    title.truncate(title.trim_end().len());
+    title
+}
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("..")
+}
+
+/// UI-5: axe-core finds no serious violation, and a phone scrolls no page sideways, in light and dark; pictures of all
+/// of it are left in `target/screenshots` where `CONDUCTOR_SCREENSHOTS` is set.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_is_open_to_everybody_in_every_look() -> Result<()> {
+    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+    let axe = std::fs::read_to_string(target().join("tools/axe/node_modules/axe-core/axe.min.js"))
+        .context("reading axe-core\nhint: cargo xtask setup axe")?;
+    let desk = Desk::of(&stage).await?;
+    let mut wrong = Vec::new();
+    let empty = [
+        ("/", "empty-home"),
+        ("/runs", "empty-runs"),
+        ("/approvals", "empty-approvals"),
+    ];
+    wrong.extend(judge(&desk, &axe, &empty).await?);
+
+    let done = stage.start_run("Greet people")?;
+    stage.carry_through(&done).await?;
+    let off = stage.start_run("Something that nobody wants")?;
+    stage.wait_for_phase(&off, "awaiting_plan_approval")?;
+    stage.program.say(&["run", "cancel", &off])?.done()?;
+    let held = stage.start_run("Held for a while")?;
+    stage.program.say(&["run", "pause", &held])?.done()?;
+    let waiting = stage.start_run(&longest_title())?;
+    stage.wait_for_phase(&waiting, "awaiting_plan_approval")?;
+    ensure!(stage.person.open_issue(REPO, "Not started", "")? > 0);
+
+    let (at_gate, over, log) = (
+        format!("/runs/{waiting}"),
+        format!("/runs/{done}"),
+        format!("/runs/{done}/log"),
+    );
+    let paused = format!("/runs/{held}");
+    let full = [
+        ("/", "home"),
+        ("/runs", "runs-board"),
+        ("/runs?view=list", "runs-list"),
+        ("/approvals", "approvals"),
+        ("/projects", "projects"),
+        ("/start", "start"),
+        ("/stop", "stop"),
+        ("/keys", "keys"),
+        (&at_gate, "run-at-gate"),
+        (&over, "run-over"),
+        (&paused, "run-paused"),
+        (&log, "log"),
+        ("/runs/nothing-like-it", "trouble"),
+    ];
+    wrong.extend(judge(&desk, &axe, &full).await?);
+    desk.browser.follow("Home").await?;
+    desk.browser.follow("Leave").await?;
+    wrong.extend(judge(&desk, &axe, &[("/", "signed-out")]).await?);
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// Looks at pages, each in every look; pictures are taken where somebody wants them.
+async fn judge(desk: &Desk, axe: &str, pages: &[(&str, &str)]) -> Result<Vec<String>> {
+    let browser = &desk.browser;
+    let are_wanted = std::env::var_os("CONDUCTOR_SCREENSHOTS").is_some();
+    let mut wrong = Vec::new();
+    for (path, name) in pages {
+        desk.go(path).await?;
+        browser.run(axe).await.context("loading axe-core")?;
+        for look in LOOKS {
+            browser.look(look).await?;
+            if are_wanted {
+                let picture = format!("screenshots/{name}-{}-{}.png", look.name, look.scheme);
+                browser.screenshot(&target().join(picture)).await?;
+            }
+            for finding in findings(browser, look).await? {
+                wrong.push(format!("{path} ({}, {}): {finding}", look.name, look.scheme));
+            }
+        }
+    }
+    Ok(wrong)
+}
+
+/// What is wrong with the page; what a scheme changes is contrast, and a phone only the width.
+async fn findings(browser: &Browser, look: Look) -> Result<Vec<String>> {
+    let rules = match (look.scheme, look.mobile) {
+        ("light", false) => "{ resultTypes: ['violations'] }",
+        _ => {
+            "{ resultTypes: ['violations'], runOnly: ['color-contrast', 'target-size', 'scrollable-region-focusable'] }"
+        }
+    };
+    let script = format!(
+        "const found = [];
+        const root = document.documentElement;
+        if (root.scrollWidth > root.clientWidth) found.push(`wider than the screen by ${{root.scrollWidth - root.clientWidth}}`);
+        return axe.run(document, {rules}).then((said) => found.concat(said.violations
+            .filter((one) => one.impact === 'serious' || one.impact === 'critical')
+            .flatMap((one) => one.nodes.map((node) => `${{one.id}}: ${{one.help}}: ${{node.html}} ${{node.failureSummary}}`))));"
+    );
+    let found = browser.run(&script).await.context("running axe-core")?;
+    let found = found.as_array().context("a list of findings")?;
+    Ok(found
+        .iter()
+        .map(|one| one.as_str().map_or_else(|| Value::to_string(one), str::to_owned))
+        .collect())
+}
