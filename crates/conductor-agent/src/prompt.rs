@@ -135,6 +135,7 @@ fn about(kind: ArtifactKind, purpose: Purpose, round: Round) -> &'static str {
         | ArtifactKind::Envelope
         | ArtifactKind::Receipt
         | ArtifactKind::Scenario
-        | ArtifactKind::Skill => "made by Conductor",
+        | ArtifactKind::Skill
+        | ArtifactKind::Dependencies => "made by Conductor",
     }
 }

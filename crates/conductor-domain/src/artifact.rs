@@ -51,6 +51,8 @@ pub enum ArtifactKind {
     Scenario,
     /// A part of the files of a skill, from the operator.
     Skill,
+    /// What a change does to the dependencies, one a line.
+    Dependencies,
 }
 
 impl ArtifactKind {
@@ -71,6 +73,7 @@ impl ArtifactKind {
             Self::Receipt => "receipt",
             Self::Scenario => "scenario",
             Self::Skill => "skill",
+            Self::Dependencies => "dependencies",
         }
     }
 }

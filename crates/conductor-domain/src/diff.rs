@@ -18,6 +18,9 @@ pub struct Inspection {
     pub findings: Vec<Finding>,
     /// The rendered difference.
     pub rendered: Artifact,
+    /// What became of the dependencies, where a manifest or a lock file changed (SEC-5); an approval covers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependencies: Option<Artifact>,
 }
 
 /// One thing that needs attention.
@@ -29,6 +32,49 @@ pub struct Finding {
     pub path: String,
     /// What follows.
     pub severity: Severity,
+    /// The line, from 1; zero for the path as a whole.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub line: u32,
+    /// What was seen there, redacted; empty where the kind says it all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub evidence: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(line: &u32) -> bool {
+    *line == 0
+}
+
+impl Finding {
+    /// Something about a path as a whole, which its kind tells.
+    pub fn of_path(kind: FindingKind, path: impl Into<String>, severity: Severity) -> Self {
+        Self {
+            kind,
+            path: path.into(),
+            severity,
+            line: 0,
+            evidence: String::new(),
+        }
+    }
+
+    /// Where it is: the path, and the line where there is one.
+    pub fn place(&self) -> String {
+        match (self.path.as_str(), self.line) {
+            ("", _) => "the change".to_owned(),
+            (path, 0) => path.to_owned(),
+            (path, line) => format!("{path}:{line}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place(), self.kind)?;
+        if self.evidence.is_empty() {
+            return Ok(());
+        }
+        write!(f, ": {}", self.evidence)
+    }
 }
 
 /// What can be found in a diff.
@@ -47,6 +93,32 @@ pub enum FindingKind {
     CollidingName,
     /// A path that agents may not change.
     ForbiddenPath,
+    /// A secret in an added line.
+    Secret,
+    /// A file for an environment, where secrets live.
+    EnvironmentFile,
+    /// A file that decides what "the tests passed" means (S-19).
+    Harness,
+    /// A binary file over the limit.
+    LargeBinary,
+    /// A file over the limit, or too large to be read.
+    LargeFile,
+    /// A line that nobody can read.
+    LongLine,
+    /// Characters that are not seen, or that turn the direction of text (S-48).
+    HiddenText,
+    /// A path of letters from scripts that look alike (S-49).
+    MixedScripts,
+    /// What an operator's pattern objects to.
+    Pattern,
+    /// More files than a person can judge.
+    ManyFiles,
+    /// A manifest or lock file brings something new (SEC-5).
+    NewDependency,
+    /// A manifest or lock file changed otherwise (SEC-5).
+    DependencyChange,
+    /// More findings than a person can judge (S-49).
+    ManyFindings,
 }
 
 /// What follows from a finding.
@@ -68,6 +140,19 @@ impl std::fmt::Display for FindingKind {
             Self::EscapingSymlink => "symbolic link out of the tree",
             Self::CollidingName => "name that collides on some file systems",
             Self::ForbiddenPath => "path that agents may not change",
+            Self::Secret => "secret",
+            Self::EnvironmentFile => "file for an environment",
+            Self::Harness => "test harness changed",
+            Self::LargeBinary => "large binary file",
+            Self::LargeFile => "large file",
+            Self::LongLine => "line too long to read",
+            Self::HiddenText => "hidden characters",
+            Self::MixedScripts => "name that mixes scripts",
+            Self::Pattern => "matches a pattern of the policy",
+            Self::ManyFiles => "many files",
+            Self::NewDependency => "new dependency",
+            Self::DependencyChange => "dependencies changed",
+            Self::ManyFindings => "too many findings",
         })
     }
 }

@@ -213,7 +213,7 @@ fn apply(run: &mut Run, event: &Event) {
         Event::DiffGateOpened { gate, inspection } => proposing(run, |proposing| {
             proposing.step = ProposingStep::AwaitingApproval {
                 gate: gate.clone(),
-                inspection: inspection.clone(),
+                inspection: Box::new(inspection.clone()),
             };
         }),
         Event::DiffCleared => proposing(run, |proposing| proposing.step = ProposingStep::Pushing),

@@ -186,7 +186,7 @@ pub enum ProposingStep {
         /// The question.
         gate: Gate,
         /// What was found.
-        inspection: Inspection,
+        inspection: Box<Inspection>,
     },
     /// The commit is pushed.
     Pushing,

@@ -13,6 +13,8 @@ use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::instance::InstanceInput;
 use conductor_domain::time::Millis;
 use conductor_policy::authority::Authority;
+use conductor_policy::inspect::{self, Inspector};
+use conductor_policy::secret::live::LiveSecrets;
 use conductor_port::inbox::{Accepted, Inbox, Submission, SubmitError};
 use conductor_port::ledger::StreamId;
 use tokio::sync::{Notify, broadcast};
@@ -49,6 +51,8 @@ pub struct Options {
     pub redactor: Arc<dyn Redact>,
     /// Decides which tools an agent may call on what.
     pub authority: Arc<Authority>,
+    /// Judges what a change adds before it is pushed.
+    pub inspector: Arc<Inspector>,
     /// Which ports on loopback runs may have for their own.
     pub ports: PortRange,
 }
@@ -87,6 +91,11 @@ impl Options {
             grace: Millis::seconds(5),
             redactor: Arc::new(KnownForms::default()),
             authority: Authority::shipped(),
+            inspector: Arc::new(Inspector::new(
+                inspect::Limits::default(),
+                vec![],
+                LiveSecrets::new([]),
+            )),
             ports: PortRange::USUAL,
         }
     }

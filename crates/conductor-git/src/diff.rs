@@ -4,6 +4,8 @@
 //! text conversion, so nothing in the repository can hide a change from it. Its digest is what approvals are bound
 //! to. This module does not know what a policy makes of a mark.
 
+use std::collections::HashSet;
+
 use conductor_domain::digest::Digest;
 use conductor_domain::id::CommitId;
 
@@ -44,6 +46,8 @@ pub struct Entry {
     pub size: Option<u64>,
     /// Whether it holds a NUL byte near its start; files too large to be read count as binary.
     pub is_binary: bool,
+    /// What it holds; `None` for a gitlink, and where that is more than is read.
+    pub content: Option<Vec<u8>>,
 }
 
 /// One changed path; at least one side is there.
@@ -66,6 +70,8 @@ pub struct Diff {
     pub digest: Digest,
     /// Every changed path, in git's order.
     pub changes: Vec<Change>,
+    /// What commits on the way brought that the last one does not hold: who gets the branch gets that, too.
+    pub passing: Vec<Change>,
     /// The difference as text, for people only.
     pub rendered: String,
 }
@@ -74,8 +80,36 @@ pub struct Diff {
 pub(crate) async fn diff(git: &Git, repo: &RunRepo, from: &CommitId, to: &CommitId) -> Result<Diff, Error> {
     repo.require(git, from).await?;
     repo.require(git, to).await?;
-    let raw = repo
-        .call(git, "diff-tree")
+    let raw = compare(git, repo, from.as_str(), to.as_str()).await?;
+    let digest = Digest::of(&raw);
+    let mut changes = parse(&raw)?;
+    let blobs = Blobs::read(git, repo, &changes).await?;
+    fill(&mut changes, &blobs);
+    let passing = passing(git, repo, from, to, &changes).await?;
+    let names = repo
+        .call(git, "ls-tree")
+        .args(["-r", "-z", "--name-only", to.as_str()])
+        .bytes()
+        .await?;
+    mark::mark(&mut changes, &blobs, &names);
+    let rendering = tokio::task::spawn_blocking(move || {
+        let rendered = render::render(&changes, &blobs);
+        Diff {
+            digest,
+            changes,
+            passing,
+            rendered,
+        }
+    });
+    rendering.await.map_err(|e| Error::UnexpectedOutput {
+        verb: "diff-tree",
+        detail: e.to_string(),
+    })
+}
+
+/// Compares two trees by their objects; nothing in the repository can hide a change from this.
+async fn compare(git: &Git, repo: &RunRepo, from: &str, to: &str) -> Result<Vec<u8>, Error> {
+    repo.call(git, "diff-tree")
         .args([
             "-r",
             "-z",
@@ -88,38 +122,58 @@ pub(crate) async fn diff(git: &Git, repo: &RunRepo, from: &CommitId, to: &Commit
             "--no-ext-diff",
             "--no-textconv",
             "--ignore-submodules=none",
-            from.as_str(),
-            to.as_str(),
+            from,
+            to,
         ])
         .bytes()
-        .await?;
-    let digest = Digest::of(&raw);
-    let mut changes = parse(&raw)?;
-    let blobs = Blobs::read(git, repo, &changes).await?;
-    for change in &mut changes {
+        .await
+}
+
+/// Adds what the blobs hold.
+fn fill(changes: &mut [Change], blobs: &Blobs) {
+    for change in changes {
         for entry in [&mut change.old, &mut change.new].into_iter().flatten() {
             entry.size = blobs.size(&entry.id);
             entry.is_binary = blobs.is_binary(&entry.id);
+            entry.content = blobs.content(&entry.id).map(<[u8]>::to_vec);
         }
     }
-    let names = repo
-        .call(git, "ls-tree")
-        .args(["-r", "-z", "--name-only", to.as_str()])
-        .bytes()
+}
+
+/// Finds what commits between the two brought that is not part of the whole difference.
+async fn passing(
+    git: &Git,
+    repo: &RunRepo,
+    from: &CommitId,
+    to: &CommitId,
+    whole: &[Change],
+) -> Result<Vec<Change>, Error> {
+    let between = repo
+        .call(git, "rev-list")
+        .args(["--reverse", "--topo-order", "--min-parents=1", to.as_str()])
+        .arg(format!("^{from}"))
+        .text()
         .await?;
-    mark::mark(&mut changes, &blobs, &names);
-    let rendering = tokio::task::spawn_blocking(move || {
-        let rendered = render::render(&changes, &blobs);
-        Diff {
-            digest,
-            changes,
-            rendered,
-        }
-    });
-    rendering.await.map_err(|e| Error::UnexpectedOutput {
-        verb: "diff-tree",
-        detail: e.to_string(),
-    })
+    let commits: Vec<&str> = between.lines().collect();
+    let kept: HashSet<&ObjectId> = whole
+        .iter()
+        .filter_map(|change| change.new.as_ref().map(|end| &end.id))
+        .collect();
+    let mut passing: Vec<Change> = Vec::new();
+    // One commit alone is the whole difference.
+    for commit in commits.iter().filter(|_| commits.len() > 1) {
+        let raw = compare(git, repo, &format!("{commit}^"), commit).await?;
+        let brought = parse(&raw)?.into_iter();
+        passing.extend(brought.filter(|change| {
+            change
+                .new
+                .as_ref()
+                .is_some_and(|brought| !kept.contains(&brought.id))
+        }));
+    }
+    let blobs = Blobs::read(git, repo, &passing).await?;
+    fill(&mut passing, &blobs);
+    Ok(passing)
 }
 
 /// Lists the paths of a commit of the run with their lengths; a gitlink has none.
@@ -185,6 +239,7 @@ fn parse(raw: &[u8]) -> Result<Vec<Change>, Error> {
                 id: ObjectId::parse(id)?,
                 size: None,
                 is_binary: false,
+                content: None,
             }))
         };
         let (old, new) = (side(old_mode, old_id)?, side(new_mode, new_id)?);

@@ -14,7 +14,8 @@ use conductor_domain::id::{CommitId, RunId};
 use conductor_domain::spec::RepoRef;
 use conductor_port::executor::Executor;
 use conductor_port::workspace::{
-    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, Rebased, Workspace,
+    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, Rebased, Side,
+    Workspace,
 };
 
 use crate::address::Address;
@@ -22,7 +23,7 @@ use crate::base::Base;
 use crate::call::Git;
 use crate::checkout::checkout;
 use crate::commit::{self, Identity, Words, Work, commit};
-use crate::diff::{Mark, diff, files, shown_path};
+use crate::diff::{Entry, EntryKind, Mark, diff, files, shown_path};
 use crate::error::Error;
 use crate::import::Limits;
 use crate::layout::{Layout, is_there, make_temporary};
@@ -340,14 +341,20 @@ impl Workspace for GitWorkspace {
 
     async fn diff(&self, run: &RunId, from: &CommitId, to: &CommitId) -> Result<Diff, Fault> {
         let found = self.compare(run, from, to).await?;
-        let changes = found.changes.iter().map(|change| Change {
-            path: shown_path(&change.path),
-            findings: change.marks.iter().map(|mark| finding(*mark)).collect(),
-        });
+        let told = |changes: Vec<crate::diff::Change>| -> Vec<Change> {
+            let told = changes.into_iter().map(|change| Change {
+                path: shown_path(&change.path),
+                findings: change.marks.iter().map(|mark| finding(*mark)).collect(),
+                before: side(change.old),
+                after: side(change.new),
+            });
+            told.collect()
+        };
         Ok(Diff {
-            digest: found.digest.clone(),
-            changes: changes.collect(),
-            rendered: found.rendered.clone(),
+            digest: found.digest,
+            changes: told(found.changes),
+            passing: told(found.passing),
+            rendered: found.rendered,
         })
     }
 
@@ -389,6 +396,22 @@ fn expect_name(run: &RunId, branch: &str) -> Result<(), Error> {
 
 fn tree_id(tree: &ObjectId) -> Result<CommitId, Error> {
     commit_id(tree.as_str())
+}
+
+fn side(entry: Option<Entry>) -> Side {
+    match entry {
+        None => Side::Absent,
+        Some(Entry {
+            kind: EntryKind::Gitlink,
+            ..
+        }) => Side::Elsewhere,
+        Some(Entry {
+            content: Some(bytes), ..
+        }) => Side::Bytes(bytes),
+        Some(Entry { size, .. }) => Side::Unread {
+            size: size.unwrap_or(0),
+        },
+    }
 }
 
 fn finding(mark: Mark) -> FindingKind {

@@ -324,12 +324,24 @@ fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) 
 
 fn severity(kind: FindingKind) -> Severity {
     match kind {
-        FindingKind::ForbiddenPath => Severity::Violation,
+        FindingKind::ForbiddenPath | FindingKind::ManyFindings => Severity::Violation,
         FindingKind::OutsidePlan
         | FindingKind::Gitlink
         | FindingKind::GitSettings
         | FindingKind::EscapingSymlink
-        | FindingKind::CollidingName => Severity::NeedsApproval,
+        | FindingKind::CollidingName
+        | FindingKind::Secret
+        | FindingKind::EnvironmentFile
+        | FindingKind::Harness
+        | FindingKind::LargeBinary
+        | FindingKind::LargeFile
+        | FindingKind::LongLine
+        | FindingKind::HiddenText
+        | FindingKind::MixedScripts
+        | FindingKind::Pattern
+        | FindingKind::ManyFiles
+        | FindingKind::NewDependency
+        | FindingKind::DependencyChange => Severity::NeedsApproval,
     }
 }
 

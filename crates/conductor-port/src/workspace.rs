@@ -76,6 +76,26 @@ pub struct Change {
     pub path: String,
     /// What needs attention about it (S-11).
     pub findings: Vec<FindingKind>,
+    /// What was there.
+    pub before: Side,
+    /// What is there now.
+    pub after: Side,
+}
+
+/// What one side of a change holds, byte for byte; never as text conversion or attributes would show it (S-10).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Side {
+    /// Nothing.
+    Absent,
+    /// The bytes of a file, or the target of a symbolic link.
+    Bytes(Vec<u8>),
+    /// More than is read.
+    Unread {
+        /// How much.
+        size: u64,
+    },
+    /// A link to a commit of another repository.
+    Elsewhere,
 }
 
 /// The difference between two commits.
@@ -85,6 +105,8 @@ pub struct Diff {
     pub digest: Digest,
     /// The changed paths.
     pub changes: Vec<Change>,
+    /// What commits between the two brought that the second does not hold any more; it leaves with a push all the same.
+    pub passing: Vec<Change>,
     /// The rendered difference, for people.
     pub rendered: String,
 }

@@ -13,7 +13,8 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::{CommitId, EffectId, RunId};
 use conductor_domain::spec::RepoRef;
 use conductor_port::workspace::{
-    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, Rebased, Workspace,
+    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, Rebased, Side,
+    Workspace,
 };
 
 use crate::forge::FakeForge;
@@ -114,6 +115,11 @@ fn object_id(bytes: &str) -> CommitId {
     CommitId::parse(hex).expect("forty hex digits of a digest")
 }
 
+fn side(tree: &Tree, path: &str) -> Side {
+    tree.get(path)
+        .map_or(Side::Absent, |content| Side::Bytes(content.clone()))
+}
+
 fn tree_id(tree: &Tree) -> CommitId {
     object_id(&format!("tree {tree:?}"))
 }
@@ -128,6 +134,31 @@ impl Disk {
     fn tree(&self, commit: &CommitId) -> Result<Tree, Fault> {
         let commit = self.commits.get(commit).map(|commit| commit.tree.clone());
         commit.ok_or_else(|| Fault::permanent("there is no such commit"))
+    }
+
+    /// What the commits between two brought that the second does not hold.
+    fn passing(&self, from: &CommitId, to: &CommitId) -> Result<Vec<Change>, Fault> {
+        let end = self.tree(to)?;
+        let mut passing = Vec::new();
+        let mut at = to.clone();
+        while at != *from {
+            let Some(parent) = self.commits.get(&at).and_then(|commit| commit.parent.clone()) else {
+                break;
+            };
+            let (before, after) = (self.tree(&parent)?, self.tree(&at)?);
+            let brought = after
+                .iter()
+                .filter(|(path, content)| before.get(*path) != Some(*content))
+                .filter(|(path, content)| end.get(*path) != Some(*content));
+            passing.extend(brought.map(|(path, _)| Change {
+                path: path.clone(),
+                findings: vec![],
+                before: side(&before, path),
+                after: side(&after, path),
+            }));
+            at = parent;
+        }
+        Ok(passing)
     }
 
     fn repo(&mut self, run: &RunId) -> Result<&mut RunRepo, Fault> {
@@ -259,9 +290,9 @@ impl Workspace for FakeWorkspace {
     async fn diff(&self, _run: &RunId, from: &CommitId, to: &CommitId) -> Result<Diff, Fault> {
         let weather = self.world.weather("compare two commits").await;
         weather.before()?;
-        let (from, to) = {
+        let (from, to, passing) = {
             let disk = self.disk();
-            (disk.tree(from)?, disk.tree(to)?)
+            (disk.tree(from)?, disk.tree(to)?, disk.passing(from, to)?)
         };
         let paths: std::collections::BTreeSet<&String> = from.keys().chain(to.keys()).collect();
         let differing: Vec<&String> = paths
@@ -273,6 +304,8 @@ impl Workspace for FakeWorkspace {
             .map(|path| Change {
                 path: (*path).clone(),
                 findings: vec![],
+                before: side(&from, path),
+                after: side(&to, path),
             })
             .collect();
         let rendered: String = differing
@@ -282,6 +315,7 @@ impl Workspace for FakeWorkspace {
         weather.after(Diff {
             digest: Digest::of(format!("{from:?}{to:?}").as_bytes()),
             changes,
+            passing,
             rendered,
         })
     }

@@ -265,11 +265,7 @@ impl Reader {
         for artifact in approved_artifacts(run) {
             shown.push(self.text(artifact).await?);
         }
-        let findings = gate
-            .findings
-            .iter()
-            .map(|finding| format!("{}: {}", finding.path, finding.kind))
-            .collect();
+        let findings = gate.findings.iter().map(ToString::to_string).collect();
         Ok(Some(GateView {
             kind: gate.kind,
             subject: gate.subject.clone(),
@@ -415,7 +411,10 @@ fn approved_artifacts(run: &Run) -> Vec<&Artifact> {
             step: ProposingStep::AwaitingApproval { gate, inspection },
             ..
         }) => match gate.kind {
-            GateKind::Plan | GateKind::Diff => vec![&inspection.rendered],
+            GateKind::Plan | GateKind::Diff => {
+                let dependencies = inspection.dependencies.iter();
+                dependencies.chain([&inspection.rendered]).collect()
+            }
         },
         Phase::Pending(_)
         | Phase::Planning(_)

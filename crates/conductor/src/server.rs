@@ -26,7 +26,7 @@ use crate::environment;
 use crate::executors::Named;
 use crate::exit::{Exit, Failure};
 use crate::server_file::{Published, ServerFile};
-use crate::settings::DatabaseUrl;
+use crate::settings::{DatabaseUrl, ToldInspection};
 use crate::storage::Storage;
 use crate::wire::{self, BehindTheDoor, Listening, Machine, Parts, RoleSkills, Seat};
 
@@ -57,6 +57,8 @@ pub(crate) struct Setup {
     pub(crate) skills: RoleSkills,
     /// What the sandboxes of every project may reach.
     pub(crate) egress: Vec<Grant>,
+    /// What an inspection of a change objects to.
+    pub(crate) inspection: ToldInspection,
     /// The world beyond the egress proxy.
     pub(crate) outside: Arc<dyn Outside>,
 }
@@ -107,6 +109,7 @@ impl Server {
             lease: setup.lease,
             ports: setup.ports,
             egress: setup.egress,
+            inspection: setup.inspection,
             outside: setup.outside,
             doors: setup.data_dir.doors(),
             secrets,

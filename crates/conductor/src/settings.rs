@@ -3,14 +3,15 @@
 //! The file is strict: an unknown key or a wrong value is an error with line and column. This module does not know what a
 //! server does with it.
 
-use std::collections::BTreeMap;
+mod inspection;
+mod skills;
+
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use conductor_domain::egress::Grant;
 use conductor_domain::egress::grant::BadGrant;
-use conductor_domain::role::Role;
 use conductor_domain::spec::{InvocationLimits, Limits, RedFirst};
 use conductor_domain::time::Millis;
 use conductor_engine::PortRange;
@@ -18,10 +19,11 @@ use conductor_executor::{docker, local};
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::data_dir::DataDir;
 use crate::executors::Containers;
 use crate::exit::{Exit, Failure};
-use crate::wire::RoleSkills;
+
+pub(crate) use inspection::ToldInspection;
+use skills::ToldSkills;
 
 /// Where a server listens unless told otherwise.
 const LISTEN: &str = "127.0.0.1:4180";
@@ -84,37 +86,10 @@ pub(crate) struct Told {
     #[arg(skip)]
     #[serde(default)]
     pub(crate) skills: ToldSkills,
-}
-
-/// Which role has which skills (SKILL-5); none unless it is written down.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct ToldSkills {
-    file: Option<PathBuf>,
+    /// What an inspection of a change objects to; in the file only.
+    #[arg(skip)]
     #[serde(default)]
-    planner: Vec<String>,
-    #[serde(default)]
-    implementer: Vec<String>,
-    #[serde(default)]
-    reviewer: Vec<String>,
-    #[serde(default)]
-    tester: Vec<String>,
-}
-
-impl ToldSkills {
-    /// The names by role, and the file that describes the skills.
-    pub(crate) fn by_role(&self, data_dir: &DataDir) -> RoleSkills {
-        let usual = || data_dir.path().join("skills/skills.toml");
-        RoleSkills {
-            file: self.file.clone().unwrap_or_else(usual),
-            wanted: BTreeMap::from([
-                (Role::Planner, self.planner.clone()),
-                (Role::Implementer, self.implementer.clone()),
-                (Role::Reviewer, self.reviewer.clone()),
-                (Role::Tester, self.tester.clone()),
-            ]),
-        }
-    }
+    pub(crate) inspection: ToldInspection,
 }
 
 /// What the sandboxes of every project may reach (EXEC-3); nothing unless it is written down.
@@ -356,6 +331,7 @@ impl Told {
             sandbox: file.sandbox,
             egress: file.egress,
             skills: file.skills,
+            inspection: file.inspection,
         })
     }
 

@@ -36,7 +36,7 @@ use crate::clock::{SharedClock, SystemClock, mint_secret};
 use crate::data_dir::DataDir;
 use crate::executors::Named;
 use crate::exit::{Exit, Failure};
-use crate::settings::{DatabaseUrl, Told};
+use crate::settings::{DatabaseUrl, Told, ToldInspection};
 use crate::storage::Storage;
 
 pub(crate) use backstage::BehindTheDoor;
@@ -367,6 +367,8 @@ pub(crate) struct Parts {
     pub(crate) outside: Arc<dyn Outside>,
     /// Where sandboxes knock that want something of it.
     pub(crate) doors: PathBuf,
+    /// What an inspection of a change objects to.
+    pub(crate) inspection: ToldInspection,
     /// What must never be shown or kept, word for word.
     pub(crate) secrets: Vec<String>,
 }
@@ -440,6 +442,7 @@ pub(crate) async fn engine(storage: &Storage, records: &Records, parts: Parts) -
     options.owns_name = true;
     options.lease = parts.lease;
     options.ports = parts.ports;
+    options.inspector = Arc::new(parts.inspection.inspector(&parts.secrets));
     options.redactor = Arc::new(KnownForms::with_secrets(parts.secrets));
     let keep = Arc::new(RedactedBlobs::new(records.blobs(), options.redactor.clone()));
     let engine = Engine::new(all, options);

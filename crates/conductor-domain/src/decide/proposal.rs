@@ -62,11 +62,7 @@ pub(super) fn inspected(draft: &mut Draft<'_>, inspection: &Inspection) {
         .files
         .iter()
         .filter(|file| !approved.plan.files.contains(file))
-        .map(|file| Finding {
-            kind: FindingKind::OutsidePlan,
-            path: file.clone(),
-            severity: Severity::NeedsApproval,
-        });
+        .map(|file| Finding::of_path(FindingKind::OutsidePlan, file.clone(), Severity::NeedsApproval));
     let outside: Vec<Finding> = outside.collect();
     inspection.findings.extend(outside);
     draft.record(Event::DiffInspected {
@@ -76,7 +72,7 @@ pub(super) fn inspected(draft: &mut Draft<'_>, inspection: &Inspection) {
         .findings
         .iter()
         .filter(|finding| finding.severity == Severity::Violation)
-        .map(|finding| format!("{} ({})", finding.path, finding.kind))
+        .map(|finding| format!("{} ({})", finding.place(), finding.kind))
         .collect();
     if !violations.is_empty() {
         draft.hold(Hold::Policy {
@@ -96,12 +92,16 @@ pub(super) fn inspected(draft: &mut Draft<'_>, inspection: &Inspection) {
     }
 }
 
-/// What an approval of a change is bound to: the exact change, what was found in it, and the policy.
+/// What an approval of a change is bound to: the exact change, what was found in it, what it does to the dependencies,
+/// and the policy.
 fn diff_subject(run: &Run, inspection: &Inspection) -> Digest {
     let findings = serde_json::to_string(&inspection.findings).expect("findings are plain data");
+    let dependencies = inspection.dependencies.as_ref();
+    let dependencies =
+        dependencies.map_or_else(String::new, |list| format!("dependencies {}\n", list.digest));
     Digest::of(
         format!(
-            "diff {}\nfindings {findings}\npolicy {}\n",
+            "diff {}\nfindings {findings}\n{dependencies}policy {}\n",
             inspection.digest, run.spec.policy.0
         )
         .as_bytes(),

@@ -80,7 +80,11 @@ pub(super) fn issue_changed_since_planning() -> Message {
 pub(super) fn diff_asks(gate: &Gate) -> Message {
     let mut text = String::from("The change needs a second look before it leaves:\n\n");
     for finding in &gate.findings {
-        text.push_str(&format!("- {}: {}\n", code(&finding.path), finding.kind));
+        text.push_str(&format!("- {}: {}", code(&finding.place()), finding.kind));
+        if !finding.evidence.is_empty() {
+            text.push_str(&format!(", {}", code(&finding.evidence)));
+        }
+        text.push('\n');
     }
     let message = with_text(own(MessageKind::Gate, "A change waits for approval"), text);
     with_detail(message, "approval covers", gate.subject.as_str())

@@ -428,20 +428,43 @@ fn diff(world: &World, words: &[&str]) -> Option<Input> {
     };
     let mut files = vec!["a.rs".to_owned()];
     let mut findings = vec![];
+    let mut dependencies = None;
     match words {
         ["clean"] => {}
         ["touches", path] => files.push((*path).to_owned()),
-        ["has", "gitlink"] => findings.push(Finding {
-            kind: FindingKind::Gitlink,
-            path: "a.rs".into(),
-            severity: Severity::NeedsApproval,
+        ["has", "gitlink"] => findings.push(Finding::of_path(
+            FindingKind::Gitlink,
+            "a.rs",
+            Severity::NeedsApproval,
+        )),
+        ["touches", "forbidden", path] => findings.push(Finding::of_path(
+            FindingKind::ForbiddenPath,
+            *path,
+            Severity::Violation,
+        )),
+        ["has", "a", "secret"] => findings.push(Finding {
+            line: 7,
+            evidence: "GitHub token".into(),
+            ..Finding::of_path(FindingKind::Secret, "a.rs", Severity::Violation)
         }),
-        ["touches", "forbidden", path] => {
+        ["has", "hidden", "text"] => findings.push(Finding {
+            line: 3,
+            evidence: "let x = ⟨U+202E⟩`@ann`;".into(),
+            ..Finding::of_path(FindingKind::HiddenText, "a.rs", Severity::NeedsApproval)
+        }),
+        ["changes", "the", "harness"] => findings.push(Finding {
+            evidence: "runs when the tests are built".into(),
+            ..Finding::of_path(FindingKind::Harness, "a.rs", Severity::NeedsApproval)
+        }),
+        ["adds", "dependency", name] => {
             findings.push(Finding {
-                kind: FindingKind::ForbiddenPath,
-                path: (*path).into(),
-                severity: Severity::Violation,
+                evidence: "1 added".into(),
+                ..Finding::of_path(FindingKind::NewDependency, "a.rs", Severity::NeedsApproval)
             });
+            dependencies = Some(kept(
+                ArtifactKind::Dependencies,
+                &format!("added cargo {name} 1 in a.rs\n"),
+            ));
         }
         _other => return None,
     }
@@ -451,6 +474,7 @@ fn diff(world: &World, words: &[&str]) -> Option<Input> {
         files,
         findings,
         rendered: kept(ArtifactKind::Diff, &format!("diff of {head}")),
+        dependencies,
     };
     Some(performed(inspect.id, Report::DiffInspected { inspection }))
 }

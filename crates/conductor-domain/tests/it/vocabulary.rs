@@ -372,6 +372,19 @@ fn small_words_read_as_sentences() {
             FindingKind::EscapingSymlink,
             FindingKind::CollidingName,
             FindingKind::ForbiddenPath,
+            FindingKind::Secret,
+            FindingKind::EnvironmentFile,
+            FindingKind::Harness,
+            FindingKind::LargeBinary,
+            FindingKind::LargeFile,
+            FindingKind::LongLine,
+            FindingKind::HiddenText,
+            FindingKind::MixedScripts,
+            FindingKind::Pattern,
+            FindingKind::ManyFiles,
+            FindingKind::NewDependency,
+            FindingKind::DependencyChange,
+            FindingKind::ManyFindings,
         ]
         .map(|kind| kind.to_string())
         .join(", "),
@@ -387,6 +400,7 @@ fn small_words_read_as_sentences() {
             ArtifactKind::Receipt,
             ArtifactKind::Scenario,
             ArtifactKind::Skill,
+            ArtifactKind::Dependencies,
         ]
         .map(ArtifactKind::as_str)
         .join(" "),
@@ -409,8 +423,11 @@ fn small_words_read_as_sentences() {
          the issue was deleted, there is no such issue, the issue was moved to another repository, \
          the number belongs to a pull request\n\
          outside the approved plan, link to another repository, changes how git behaves, \
-         symbolic link out of the tree, name that collides on some file systems, path that agents may not change\n\
-         issue plan review test_output test_report feedback diff envelope receipt scenario skill\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
+         symbolic link out of the tree, name that collides on some file systems, path that agents may not change, \
+         secret, file for an environment, test harness changed, large binary file, large file, line too long to read, \
+         hidden characters, name that mixes scripts, matches a pattern of the policy, many files, new dependency, \
+         dependencies changed, too many findings\n\
+         issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
     );
 }
 

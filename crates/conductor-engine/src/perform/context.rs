@@ -126,7 +126,8 @@ fn most(kind: ArtifactKind) -> usize {
         | ArtifactKind::Envelope
         | ArtifactKind::Receipt
         | ArtifactKind::Scenario
-        | ArtifactKind::Skill => 64 * 1024,
+        | ArtifactKind::Skill
+        | ArtifactKind::Dependencies => 64 * 1024,
     }
 }
 

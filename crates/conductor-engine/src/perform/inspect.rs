@@ -1,15 +1,25 @@
-//! Inspects the exact commit that is to be pushed (SEC-4, S-10, S-11).
+//! Inspects the exact commit that is to be pushed, and what the commits on the way to it held (SEC-4, SEC-5, S-10, S-11).
 //!
-//! Whether a path is outside the approved plan is not decided here: this module does not know the plan.
+//! What is wrong with a change is the policy crate's to know; here it becomes findings, with redacted evidence. Whether a
+//! path is outside the approved plan is not decided here: this module does not know the plan.
+
+use std::collections::BTreeMap;
 
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::diff::{Finding, FindingKind, Inspection, Severity};
 use conductor_domain::fault::Fault;
 use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
-use conductor_port::workspace::Change;
+use conductor_domain::role::Role;
+use conductor_policy::authority::{Action, Actor, Authority, Request, Ruling, Target};
+use conductor_policy::inspect::{self, Inspector, Objection, Subject};
+use conductor_policy::supply::{self, ChangedFile, SupplyChange};
+use conductor_port::workspace::{Change, Diff, Side};
 
 use super::Performance;
+
+/// More than this nobody judges; what is longer is refused, not cut (S-49).
+const MOST_FINDINGS: usize = 200;
 
 /// Inspects the difference between two commits. If repeated: it says the same again.
 pub(super) async fn inspect(
@@ -22,104 +32,403 @@ pub(super) async fn inspect(
         .workspace
         .diff(performance.run(), base, head)
         .await?;
+    let options = &performance.engine.options;
+    let supply = supply(&diff.changes);
+    let mut findings = content(&options.inspector, &diff);
+    findings.extend(dependencies(
+        &options.authority,
+        &performance.repo().to_string(),
+        &supply,
+        &diff.changes,
+    ));
+    let list = supply.render();
+    let dependencies = if list.is_empty() {
+        None
+    } else {
+        Some(performance.keep(ArtifactKind::Dependencies, &list).await?)
+    };
     let rendered = performance.keep(ArtifactKind::Diff, &diff.rendered).await?;
     Ok(Report::DiffInspected {
         inspection: Inspection {
             digest: diff.digest,
-            files: diff.changes.iter().map(|change| change.path.clone()).collect(),
-            findings: diff.changes.iter().flat_map(findings).collect(),
+            files: diff.changes.into_iter().map(|change| change.path).collect(),
+            findings: bounded(findings),
             rendered,
+            dependencies,
         },
     })
 }
 
-fn findings(change: &Change) -> Vec<Finding> {
-    let forbidden = is_forbidden(&change.path).then_some(FindingKind::ForbiddenPath);
-    let mut kinds: Vec<FindingKind> = change.findings.iter().copied().chain(forbidden).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    kinds
-        .into_iter()
-        .map(|kind| Finding {
-            kind,
-            path: change.path.clone(),
-            severity: severity(kind),
-        })
-        .collect()
+/// Judges what the change adds, and what leaves with it in the commits on the way (a push carries those, too).
+fn content(inspector: &Inspector, diff: &Diff) -> Vec<Finding> {
+    let changes: Vec<inspect::Change<'_>> = diff.changes.iter().map(judged).collect();
+    let passing: Vec<inspect::Change<'_>> = diff.passing.iter().map(judged).collect();
+    // The approved plan is compared where the domain decides.
+    let now = inspector.inspect(&changes, &[]).into_iter();
+    let earlier = inspector.inspect(&passing, &[]).into_iter();
+    let now = now.filter_map(|objection| finding(objection, ""));
+    let earlier = earlier
+        .filter(|objection| leaves_with_history(&objection.subject))
+        .filter_map(|objection| finding(objection, "in an earlier commit of the branch: "));
+    now.chain(earlier).collect()
 }
 
-fn severity(kind: FindingKind) -> Severity {
-    match kind {
-        FindingKind::ForbiddenPath => Severity::Violation,
-        FindingKind::OutsidePlan
-        | FindingKind::Gitlink
-        | FindingKind::GitSettings
-        | FindingKind::EscapingSymlink
-        | FindingKind::CollidingName => Severity::NeedsApproval,
+fn judged(change: &Change) -> inspect::Change<'_> {
+    inspect::Change {
+        path: &change.path,
+        before: held(&change.before),
+        after: held(&change.after),
+        marks: &change.findings,
     }
 }
 
-/// Tells whether the path changes what runs at the forge or who must review it; compared without case, since the
-/// forge and some file systems do so.
-fn is_forbidden(path: &str) -> bool {
-    let path = path.to_lowercase();
-    path.starts_with(".github/workflows/")
-        || path == ".github/workflows"
-        || ["codeowners", ".github/codeowners", "docs/codeowners"].contains(&path.as_str())
+fn held(side: &Side) -> inspect::Side<'_> {
+    match side {
+        Side::Absent => inspect::Side::Absent,
+        Side::Bytes(bytes) => inspect::Side::File(bytes),
+        Side::Unread { size } => inspect::Side::Unread { size: *size },
+        Side::Elsewhere => inspect::Side::Link,
+    }
+}
+
+fn bytes(side: &Side) -> &[u8] {
+    match side {
+        Side::Bytes(bytes) => bytes,
+        Side::Absent | Side::Unread { .. } | Side::Elsewhere => &[],
+    }
+}
+
+/// Tells what is no better for having been taken out again: who has the branch has its commits.
+fn leaves_with_history(subject: &Subject) -> bool {
+    match subject {
+        Subject::Secret
+        | Subject::EnvironmentFile
+        | Subject::LargeBinary
+        | Subject::LargeFile
+        | Subject::Pattern(_) => true,
+        Subject::Tree(_)
+        | Subject::Harness
+        | Subject::LongLine
+        | Subject::HiddenText
+        | Subject::MixedScripts
+        | Subject::ManyFiles => false,
+    }
+}
+
+fn finding(objection: Objection, whence: &str) -> Option<Finding> {
+    let (kind, evidence) = match objection.subject {
+        Subject::Tree(FindingKind::OutsidePlan) => return None,
+        // What these are says it all.
+        Subject::Tree(kind) => (kind, String::new()),
+        Subject::Secret => (FindingKind::Secret, objection.evidence),
+        Subject::EnvironmentFile => (FindingKind::EnvironmentFile, objection.evidence),
+        Subject::Harness => (FindingKind::Harness, objection.evidence),
+        Subject::LargeBinary => (FindingKind::LargeBinary, objection.evidence),
+        Subject::LargeFile => (FindingKind::LargeFile, objection.evidence),
+        Subject::LongLine => (FindingKind::LongLine, objection.evidence),
+        Subject::HiddenText => (FindingKind::HiddenText, objection.evidence),
+        Subject::MixedScripts => (FindingKind::MixedScripts, objection.evidence),
+        Subject::Pattern(name) => (FindingKind::Pattern, format!("{name}: {}", objection.evidence)),
+        Subject::ManyFiles => (FindingKind::ManyFiles, objection.evidence),
+    };
+    Some(Finding {
+        kind,
+        path: objection.path,
+        severity: objection.severity,
+        line: u32::try_from(objection.line).unwrap_or(u32::MAX),
+        evidence: format!("{whence}{evidence}"),
+    })
+}
+
+/// Compares what the changed manifests and lock files ask for; what could not be read is never "nothing new" (SEC-5).
+fn supply(changes: &[Change]) -> SupplyChange {
+    let is_read = |side: &Side| match side {
+        Side::Absent | Side::Bytes(_) => true,
+        Side::Unread { .. } | Side::Elsewhere => false,
+    };
+    let manifests = changes.iter().filter(|change| supply::is_manifest(&change.path));
+    let (read, unread): (Vec<&Change>, Vec<&Change>) =
+        manifests.partition(|change| is_read(&change.before) && is_read(&change.after));
+    let files: Vec<ChangedFile<'_>> = read
+        .into_iter()
+        .map(|change| ChangedFile {
+            path: &change.path,
+            before: bytes(&change.before),
+            after: bytes(&change.after),
+        })
+        .collect();
+    let mut supply = supply::compare(&files);
+    for change in unread {
+        let why = "it is larger than is read, or no file".to_owned();
+        supply.unread.insert(change.path.clone(), why);
+    }
+    supply
+}
+
+/// Makes one finding of each manifest and lock file that changed; the list itself is kept and shown beside (SEC-5).
+fn dependencies(
+    authority: &Authority,
+    repo: &str,
+    supply: &SupplyChange,
+    changes: &[Change],
+) -> Vec<Finding> {
+    let verdict = authority.judge(&Request::new(
+        Actor::Agent(Role::Implementer),
+        Action::AddDependency,
+        Target::Repository {
+            name: repo.to_owned(),
+            change: None,
+        },
+    ));
+    let mut counts: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    let paths = [
+        supply.added.keys().map(|(path, _)| path).collect::<Vec<_>>(),
+        supply.changed.keys().map(|(path, _)| path).collect(),
+        supply.removed.keys().map(|(path, _)| path).collect(),
+    ];
+    for (place, paths) in paths.iter().enumerate() {
+        for path in paths {
+            if let Some(count) = counts.entry(path).or_default().get_mut(place) {
+                *count += 1;
+            }
+        }
+    }
+    let manifests = changes.iter().filter(|change| supply::is_manifest(&change.path));
+    let found = manifests.filter_map(|change| {
+        let [added, other, removed] = counts.get(change.path.as_str()).copied().unwrap_or_default();
+        let counted = format!("{added} added, {other} changed, {removed} removed");
+        let evidence = match supply.unread.get(&change.path) {
+            Some(why) => format!("what it asks for is not known: {why}"),
+            None => counted,
+        };
+        let brings_something = added > 0 || supply.unread.contains_key(&change.path);
+        let (kind, severity) = match (brings_something, verdict.ruling) {
+            (false, _) => (FindingKind::DependencyChange, Severity::NeedsApproval),
+            (true, Ruling::Allow) => return None,
+            (true, Ruling::RequireApproval) => (FindingKind::NewDependency, Severity::NeedsApproval),
+            (true, Ruling::Deny) => (FindingKind::NewDependency, Severity::Violation),
+        };
+        Some(Finding {
+            evidence,
+            ..Finding::of_path(kind, change.path.clone(), severity)
+        })
+    });
+    found.collect()
+}
+
+/// Refuses what is too much to be judged, the worst first, instead of cutting it (S-49).
+fn bounded(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let all = findings.len();
+    if all <= MOST_FINDINGS {
+        return findings;
+    }
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings.truncate(MOST_FINDINGS);
+    findings.push(Finding {
+        evidence: format!("{all}, the limit is {MOST_FINDINGS}"),
+        ..Finding::of_path(FindingKind::ManyFindings, "", Severity::Violation)
+    });
+    findings
 }
 
 #[cfg(test)]
 mod tests {
+    use conductor_domain::digest::Digest;
+    use conductor_policy::authority::Layer;
+    use conductor_policy::inspect::Limits;
+    use conductor_policy::secret::live::LiveSecrets;
+
     use super::*;
 
-    /// SEC-4, S-11.
+    fn token() -> String {
+        ["gh", "p_", "0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"].concat()
+    }
+
+    fn inspector() -> Inspector {
+        Inspector::new(Limits::default(), vec![], LiveSecrets::new([]))
+    }
+
+    fn change(path: &str, before: &str, after: &str) -> Change {
+        let side = |text: &str| {
+            if text.is_empty() {
+                Side::Absent
+            } else {
+                Side::Bytes(text.as_bytes().to_vec())
+            }
+        };
+        Change {
+            path: path.to_owned(),
+            findings: vec![],
+            before: side(before),
+            after: side(after),
+        }
+    }
+
+    fn diff(changes: Vec<Change>, passing: Vec<Change>) -> Diff {
+        Diff {
+            digest: Digest::of(b"x"),
+            changes,
+            passing,
+            rendered: String::new(),
+        }
+    }
+
+    fn found(diff: &Diff) -> Vec<String> {
+        let findings = content(&inspector(), diff).into_iter();
+        let findings = findings.chain(dependencies(
+            &Authority::shipped(),
+            "acme/thing",
+            &supply(&diff.changes),
+            &diff.changes,
+        ));
+        bounded(findings.collect())
+            .into_iter()
+            .map(|finding| {
+                let severity = match finding.severity {
+                    Severity::NeedsApproval => "ask",
+                    Severity::Violation => "stop",
+                };
+                format!("{severity} {finding}")
+            })
+            .collect()
+    }
+
+    /// SEC-4, SEC-5, S-11, S-19: what stops a run and what asks a human, each with what was seen.
     #[test]
-    fn what_changes_the_forge_stops_the_run_and_what_changes_git_asks_a_human() {
-        for (path, kinds, expected) in [
+    fn each_rule_finds_its_change_and_leaves_the_others_alone() {
+        let secret = format!("key = \"{}\"\n", token());
+        for (given, expected) in [
+            (change("src/a.rs", "", "fn a() {}\n"), vec![]),
             (
-                ".github/workflows/ci.yml",
-                vec![],
-                vec![(FindingKind::ForbiddenPath, Severity::Violation)],
+                change("src/a.rs", "x\n", &format!("x\n{secret}")),
+                vec!["stop src/a.rs:2: secret: github-token"],
             ),
             (
-                ".GitHub/Workflows/ci.yml",
-                vec![],
-                vec![(FindingKind::ForbiddenPath, Severity::Violation)],
+                change(".GitHub/Workflows/ci.yml", "", "on: push\n"),
+                vec!["stop .GitHub/Workflows/ci.yml: path that agents may not change"],
             ),
             (
-                "CODEOWNERS",
-                vec![FindingKind::ForbiddenPath],
-                vec![(FindingKind::ForbiddenPath, Severity::Violation)],
+                change("docs/CODEOWNERS", "a\n", ""),
+                vec!["stop docs/CODEOWNERS: path that agents may not change"],
             ),
             (
-                "docs/CODEOWNERS",
-                vec![],
-                vec![(FindingKind::ForbiddenPath, Severity::Violation)],
+                change("build.rs", "", "fn main() {}\n"),
+                vec!["ask build.rs: test harness changed: runs when the tests are built"],
             ),
-            (".github/ISSUE_TEMPLATE.md", vec![], vec![]),
-            ("src/codeowners", vec![], vec![]),
             (
-                "a",
-                vec![FindingKind::Gitlink, FindingKind::EscapingSymlink],
-                vec![
-                    (FindingKind::Gitlink, Severity::NeedsApproval),
-                    (FindingKind::EscapingSymlink, Severity::NeedsApproval),
-                ],
+                change(
+                    "Cargo.toml",
+                    "[dependencies]\n",
+                    "[dependencies]\nserde = \"1\"\n",
+                ),
+                vec!["ask Cargo.toml: new dependency: 1 added, 0 changed, 0 removed"],
+            ),
+            (
+                change(
+                    "Cargo.toml",
+                    "[dependencies]\nserde = \"1\"\n",
+                    "[dependencies]\nserde = \"2\"\n",
+                ),
+                vec!["ask Cargo.toml: dependencies changed: 0 added, 1 changed, 0 removed"],
+            ),
+            (
+                // The same versions with another hash are no dependency's change, and a change all the same.
+                change("Cargo.toml", "[profile.dev]\n", "[profile.dev]\nopt-level = 1\n"),
+                vec!["ask Cargo.toml: dependencies changed: 0 added, 0 changed, 0 removed"],
+            ),
+            (
+                change("Cargo.toml", "", "not toml ["),
+                vec!["ask Cargo.toml: new dependency: what it asks for is not known"],
+            ),
+            (
+                change("a.rs", "", "let a = 1; \u{202e}\n"),
+                vec!["ask a.rs:1: hidden characters: let a = 1;"],
             ),
         ] {
-            let found = findings(&Change {
-                path: path.into(),
-                findings: kinds,
-            });
-            let expected: Vec<Finding> = expected
-                .into_iter()
-                .map(|(kind, severity)| Finding {
-                    kind,
-                    path: path.into(),
-                    severity,
-                })
-                .collect();
-            assert_eq!(found, expected, "{path}");
+            let path = given.path.clone();
+            let found = found(&diff(vec![given], vec![]));
+            assert_eq!(found.len(), expected.len(), "{path}: {found:?}");
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!(found.starts_with(expected), "{path}: {found}");
+                assert!(!found.contains(&token()), "{found}");
+            }
         }
+    }
+
+    /// SEC-4, S-10: a secret that a later commit took out again leaves with the branch, and is found.
+    #[test]
+    fn a_secret_of_an_earlier_commit_is_found_though_the_last_one_has_it_not() {
+        let secret = format!("key = \"{}\"\n", token());
+        let clean = change("a.py", "", "key = None\n");
+        assert_eq!(found(&diff(vec![clean.clone()], vec![])), Vec::<String>::new());
+        let earlier = vec![
+            change("a.py", "", &secret),
+            change(".github/workflows/ci.yml", "", "on: push\n"),
+        ];
+        assert_eq!(
+            found(&diff(vec![clean], earlier)),
+            ["stop a.py:1: secret: in an earlier commit of the branch: github-token"],
+        );
+    }
+
+    /// SEC-5: a manifest that is too large to be read is not one that brings nothing.
+    #[test]
+    fn a_manifest_that_is_not_read_counts_as_bringing_something() {
+        let given = Change {
+            path: "Cargo.lock".to_owned(),
+            findings: vec![],
+            before: Side::Absent,
+            after: Side::Unread { size: 3 << 20 },
+        };
+        let found = found(&diff(vec![given], vec![]));
+        assert!(
+            found
+                .iter()
+                .any(|found| found.starts_with("ask Cargo.lock: new dependency")),
+            "{found:?}"
+        );
+        assert!(
+            found
+                .iter()
+                .any(|found| found.starts_with("ask Cargo.lock: large file")),
+            "{found:?}"
+        );
+    }
+
+    /// SEC-1, SEC-5: what a new dependency needs is the policy's to say.
+    #[test]
+    fn a_policy_decides_what_a_new_dependency_needs() {
+        let added = [change("Cargo.toml", "", "[dependencies]\nserde = \"1\"\n")];
+        let rules = |text: &str| Authority::new(&[(Layer::Project, text)]).expect("valid policies");
+        let free = rules(
+            "@id(\"new-dependency\") @reason(\"they may\")\npermit (principal is Agent, action == Action::\"add_dependency\", resource is Repository);",
+        );
+        let none = rules(
+            "@id(\"no-dependency\") @reason(\"none ever\")\nforbid (principal is Agent, action == Action::\"add_dependency\", resource is Repository);",
+        );
+        let severities = |authority: &Authority| -> Vec<Severity> {
+            let found = dependencies(authority, "acme/thing", &supply(&added), &added);
+            found.into_iter().map(|finding| finding.severity).collect()
+        };
+        assert_eq!(severities(&free), []);
+        assert_eq!(severities(&Authority::shipped()), [Severity::NeedsApproval]);
+        assert_eq!(severities(&none), [Severity::Violation]);
+    }
+
+    /// S-49: what nobody could judge is refused as a whole, and the worst of it is named.
+    #[test]
+    fn more_findings_than_a_person_can_judge_stop_the_run() {
+        let long = (0..=MOST_FINDINGS).fold(String::new(), |text, n| text + &format!("{n}\u{200b}\n"));
+        let secret = format!("key = \"{}\"\n", token());
+        let found = found(&diff(
+            vec![change("a.txt", "", &long), change("z.py", "", &secret)],
+            vec![],
+        ));
+        assert_eq!(found.len(), MOST_FINDINGS + 1);
+        assert_eq!(found[0], "stop z.py:1: secret: github-token");
+        assert_eq!(
+            found[MOST_FINDINGS],
+            "stop the change: too many findings: 202, the limit is 200"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use conductor_git::{EntryKind, Mark};
-use conductor_port::workspace::Workspace as _;
+use conductor_port::workspace::{Change, Side, Workspace as _};
 
 use crate::world::{World, git_ok, write};
 
@@ -190,6 +190,39 @@ async fn the_digest_is_bound_to_the_content() {
             .unwrap()
             .digest,
         digest
+    );
+}
+
+/// S-10, SEC-4: what a commit on the way brought leaves with the branch, so it is told beside the difference; what is in
+/// the difference anyway is not told twice.
+#[tokio::test]
+async fn what_a_later_commit_took_out_is_told_as_passing() {
+    let world = World::with_upstream(&[("a.txt", "1\n")]).await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "token\n");
+    write(&world.workdir().join("b.txt"), "stays\n");
+    let first = world.commit(1, &base).await;
+    let diff = world.workspace.diff(&world.run, &base, &first).await.unwrap();
+    assert_eq!(diff.passing, [], "one commit is the whole difference");
+    write(&world.workdir().join("a.txt"), "2\n");
+    let second = world.commit(2, &first).await;
+    let diff = world.workspace.diff(&world.run, &base, &second).await.unwrap();
+    let told = |changes: &[Change]| -> Vec<(String, Side, Side)> {
+        let told = changes.iter();
+        told.map(|change| (change.path.clone(), change.before.clone(), change.after.clone()))
+            .collect()
+    };
+    let bytes = |text: &str| Side::Bytes(text.as_bytes().to_vec());
+    assert_eq!(
+        told(&diff.changes),
+        [
+            ("a.txt".to_owned(), bytes("1\n"), bytes("2\n")),
+            ("b.txt".to_owned(), Side::Absent, bytes("stays\n")),
+        ]
+    );
+    assert_eq!(
+        told(&diff.passing),
+        [("a.txt".to_owned(), bytes("1\n"), bytes("token\n"))]
     );
 }
 

@@ -18,6 +18,7 @@ mod repository;
 mod records;
 mod damage;
 mod truth;
+mod inspected;
 mod between;
 mod faults;
 mod doctor;

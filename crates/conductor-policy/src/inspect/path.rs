@@ -80,6 +80,10 @@ pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'stati
     if whole.ends_with(".cargo/config.toml") || whole.ends_with(".cargo/config") {
         return Some("configures cargo: runners, wrappers, flags");
     }
+    // Only a link can stand where a directory is looked for, and lead to a configuration of another name.
+    if name == ".cargo" {
+        return Some("stands where cargo looks for its configuration");
+    }
     if name == "package.json" {
         return (scripts(before) != scripts(after)).then_some("its scripts changed");
     }

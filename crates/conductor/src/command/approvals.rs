@@ -32,6 +32,9 @@ pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
                 time::ago(run.updated_at, now),
                 state::waits(run, &waiting.waits_for)
             );
+            for finding in waiting.gate.iter().flat_map(|gate| &gate.findings) {
+                let _string = writeln!(text, "  ! {}", conductor_web::visible::line(finding));
+            }
             for step in &waiting.next {
                 let _string = writeln!(text, "    {}", step.command);
             }

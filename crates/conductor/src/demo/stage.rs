@@ -26,7 +26,7 @@ use crate::demo::story::{Content, Story};
 use crate::executors::Named;
 use crate::exit::Failure;
 use crate::server::{self, Server, Setup};
-use crate::settings::DatabaseUrl;
+use crate::settings::{DatabaseUrl, ToldInspection};
 use crate::storage::Storage;
 use crate::wire::RoleSkills;
 
@@ -114,6 +114,7 @@ impl Stage {
             lease: server::LEASE,
             ports: conductor_engine::PortRange::USUAL,
             egress: vec![],
+            inspection: ToldInspection::default(),
             skills: RoleSkills::default(),
             outside: Arc::new(Internet),
             limits: Limits {
