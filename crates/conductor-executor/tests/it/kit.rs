@@ -145,10 +145,17 @@ impl Watched {
         rustix::event::poll(&mut watched, Some(&time)).unwrap() == 1
     }
 
+    /// Whether it can still do anything: one that the kernel is taking apart has left its cgroup, and is no zombie yet.
     pub(crate) fn is_alive(&self) -> bool {
+        const EXITING: u64 = 0x4;
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
-        stat.rsplit_once(')')
-            .is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+        let Some((_, rest)) = stat.rsplit_once(')') else {
+            return false;
+        };
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let is_buried = fields.first().is_some_and(|state| state.starts_with(['Z', 'X']));
+        let flags: u64 = fields[6].parse().unwrap();
+        !is_buried && flags & EXITING == 0
     }
 
     pub(crate) fn end(&self) {
