@@ -131,6 +131,9 @@ fn about(kind: ArtifactKind, purpose: Purpose, round: Round) -> &'static str {
         ArtifactKind::Diff => "all that the run has changed, made from the commits",
         ArtifactKind::Files => "made from the commit; the names are the repository's",
         ArtifactKind::PastPullRequests => "listed by the forge; the titles are by anyone",
+        ArtifactKind::Skills => {
+            "given by the operator; where a description fits your job, read the file at its place"
+        }
         ArtifactKind::Context
         | ArtifactKind::Envelope
         | ArtifactKind::Receipt

@@ -89,6 +89,9 @@ pub(crate) enum Call {
     View {
         path: String,
     },
+    ListFiles {
+        path: String,
+    },
     CreateFile {
         path: String,
         content: String,

@@ -53,6 +53,8 @@ pub enum ArtifactKind {
     Skill,
     /// What a change does to the dependencies, one a line.
     Dependencies,
+    /// The skills of a role, by name, description and place.
+    Skills,
 }
 
 impl ArtifactKind {
@@ -74,6 +76,7 @@ impl ArtifactKind {
             Self::Scenario => "scenario",
             Self::Skill => "skill",
             Self::Dependencies => "dependencies",
+            Self::Skills => "skills",
         }
     }
 }

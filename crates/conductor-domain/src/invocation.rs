@@ -55,6 +55,8 @@ pub enum Source {
     },
     /// What was proposed to the repository before, by anyone.
     PastPullRequests,
+    /// Which skills the role has, as the run locked them (SKILL-5).
+    Skills,
 }
 
 /// To what end an agent is invoked.

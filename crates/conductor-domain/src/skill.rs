@@ -2,7 +2,8 @@
 //!
 //! What is locked stays for the run's whole life: its files are kept by content address, and a change where they came from
 //! concerns later runs only. A path in it is plain or the archive is none, so nothing can be laid outside its folder.
-//! This module does not know where skills come from, nor where they are shown.
+//! How an agent is told of them is the public
+//! listing. This module does not know where skills come from.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,72 @@ pub struct SkillLock {
     pub content: Digest,
     /// The files themselves, in parts that are kept one after the other.
     pub parts: Vec<Artifact>,
+    /// What it says about itself; runs that started before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<SkillManifest>,
+}
+
+/// What a skill says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillManifest {
+    /// The file that says it, in the skill's folder.
+    pub file: String,
+    /// What the skill does, and when to use it.
+    pub description: String,
+}
+
+/// Where skills stand inside a sandbox, each in a folder of its name.
+pub const SKILLS: &str = "/skills";
+
+/// Lists the skills of a role as its agent is told of them; none where the run locked none for it.
+pub fn listing_of(locks: &[SkillLock], role: Role) -> Option<String> {
+    let told: Vec<Told<'_>> = locks
+        .iter()
+        .filter(|lock| lock.roles.contains(&role))
+        .filter_map(|lock| {
+            let manifest = lock.manifest.as_ref()?;
+            Some(Told {
+                name: lock.name.as_str(),
+                description: &manifest.description,
+                location: format!("{SKILLS}/{}/{}", lock.name, manifest.file),
+            })
+        })
+        .collect();
+    (!told.is_empty()).then(|| listing(&told))
+}
+
+/// One skill as an agent is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it does, and when to use it.
+    pub description: &'a str,
+    /// The file to read.
+    pub location: String,
+}
+
+/// Lists skills in the public XML form; what they say about themselves is text there, never markup.
+pub fn listing(skills: &[Told<'_>]) -> String {
+    let mut text = "<available_skills>\n".to_owned();
+    for skill in skills {
+        text.push_str(&format!(
+            "<skill>\n<name>\n{}\n</name>\n<description>\n{}\n</description>\n<location>\n{}\n</location>\n</skill>\n",
+            escape(skill.name),
+            escape(skill.description),
+            escape(&skill.location)
+        ));
+    }
+    text.push_str("</available_skills>");
+    text
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#x27;")
 }
 
 /// The name of a skill's folder: one harmless part of a path.

@@ -37,13 +37,15 @@ pub struct Resolved {
     /// What was wanted.
     pub skill: Skill,
     /// Its files.
-    pub tree: Tree,
+    pub tree: Arc<Tree>,
     /// Their digest.
     pub digest: Digest,
     /// The commit, where it came from git.
     pub commit: Option<String>,
     /// The version, where it came from a registry.
     pub version: Option<String>,
+    /// What it says about itself.
+    pub manifest: Manifest,
     /// What is said before it is installed.
     pub labels: Labels,
     /// Where it does not obey the public rules.
@@ -224,9 +226,10 @@ fn content(
     Ok(Resolved {
         digest: tree.listing().digest(),
         skill,
-        tree,
+        tree: Arc::new(tree),
         commit,
         version,
+        manifest,
         labels,
         problems,
     })

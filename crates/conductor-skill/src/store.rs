@@ -50,11 +50,10 @@ impl Store {
         (tree.listing().digest() == *digest).then_some(tree)
     }
 
-    /// Stages a tree, whole or not at all. If repeated: the same lies there.
-    pub fn put(&self, name: &SkillName, tree: &Tree) -> Result<PathBuf, Error> {
-        let digest = tree.listing().digest();
-        let place = self.place(name, &digest);
-        if Listing::of(&place).is_ok_and(|listing| listing.digest() == digest) {
+    /// Stages a tree that has this digest, whole or not at all. If repeated: the same lies there.
+    pub fn put(&self, name: &SkillName, tree: &Tree, digest: &Digest) -> Result<PathBuf, Error> {
+        let place = self.place(name, digest);
+        if Listing::of(&place).is_ok_and(|listing| listing.digest() == *digest) {
             return Ok(place);
         }
         let failed = |path: &Path| {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use conductor_domain::digest::Digest;
@@ -91,9 +91,10 @@ impl Listing {
             let mark = match kind {
                 _ if path.contains('\u{fffd}') => Mark::Other,
                 Kind::File => {
-                    let content = fs::read(at).map_err(|source| io_error(at, source))?;
+                    let File { content, executable } =
+                        open(at)?.read().map_err(|source| io_error(at, source))?;
                     Mark::File {
-                        executable: is_executable(at)?,
+                        executable,
                         sha256: Sha256::digest(&content).into(),
                     }
                 }
@@ -188,14 +189,12 @@ impl Tree {
                     Err(_) => return refuse("it is a link to nowhere"),
                 },
             };
-            let length = fs::metadata(&from).map_err(|source| io_error(at, source))?.len();
-            bytes += length;
+            let opened = open(&from)?;
+            bytes += opened.metadata.len();
             if files.len() >= MOST_FILES || bytes > MOST_BYTES {
                 return refuse("the skill has more than 10 000 files or 256 MiB");
             }
-            let content = fs::read(&from).map_err(|source| io_error(at, source))?;
-            let executable = is_executable(&from)?;
-            files.insert(path, File { content, executable });
+            files.insert(path, opened.read().map_err(|source| io_error(at, source))?);
             Ok(())
         })?;
         Ok(Self { files })
@@ -290,9 +289,29 @@ fn walk(
     Ok(())
 }
 
-fn is_executable(at: &Path) -> Result<bool, Error> {
-    let metadata = fs::metadata(at).map_err(|source| io_error(at, source))?;
-    Ok(platform::is_executable(&metadata))
+/// A file that is looked up once: what is known of it is known of what is read.
+struct Opened {
+    file: fs::File,
+    metadata: fs::Metadata,
+}
+
+fn open(at: &Path) -> Result<Opened, Error> {
+    let file = fs::File::open(at).map_err(|source| io_error(at, source))?;
+    let metadata = file.metadata().map_err(|source| io_error(at, source))?;
+    Ok(Opened { file, metadata })
+}
+
+impl Opened {
+    fn read(mut self) -> io::Result<File> {
+        let length = usize::try_from(self.metadata.len()).unwrap_or_default();
+        // One byte more than its length tells the end in the same turn.
+        let mut content = Vec::with_capacity(length + 1);
+        self.file.read_to_end(&mut content)?;
+        Ok(File {
+            content,
+            executable: platform::is_executable(&self.metadata),
+        })
+    }
 }
 
 fn io_error(path: &Path, source: io::Error) -> Error {

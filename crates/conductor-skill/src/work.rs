@@ -298,20 +298,23 @@ impl Work {
             failures: plan.troubles,
             warnings: plan.warnings,
         };
+        let needed: BTreeSet<&SkillName> = plan
+            .items
+            .iter()
+            .filter(|item| matches!(item.action, Action::Create | Action::Update))
+            .map(|item| &item.skill)
+            .collect();
+        let wanted: Vec<_> = plan
+            .resolved
+            .iter()
+            .filter(|(name, _resolved)| needed.contains(name))
+            .map(|(name, resolved)| stage(&store, name, resolved))
+            .collect();
         let mut staged: BTreeMap<SkillName, PathBuf> = BTreeMap::new();
-        for (name, resolved) in &plan.resolved {
-            let is_needed = plan
-                .items
-                .iter()
-                .any(|item| item.skill == *name && matches!(item.action, Action::Create | Action::Update));
-            if !is_needed {
-                continue;
-            }
-            match store.put(name, &resolved.tree) {
-                Ok(path) => drop(staged.insert(name.clone(), path)),
-                Err(error) => report
-                    .failures
-                    .push(unresolved(name, &resolve::Error::Tree(error))),
+        for (name, stage) in each(self.config.concurrency, wanted).await {
+            match stage {
+                Ok(path) => drop(staged.insert(name, path)),
+                Err(error) => report.failures.push(unresolved(&name, &error)),
             }
         }
         let work: Vec<_> = plan
@@ -390,6 +393,27 @@ struct Wish {
     environment: Environment,
     root: Result<String, Put>,
     mode: Mode,
+}
+
+/// Stages one skill where waiting for the disk keeps nobody else waiting.
+fn stage(
+    store: &Store,
+    name: &SkillName,
+    resolved: &Resolved,
+) -> impl Future<Output = (SkillName, Result<PathBuf, resolve::Error>)> + Send + 'static {
+    let (store, name) = (store.clone(), name.clone());
+    let (tree, digest) = (Arc::clone(&resolved.tree), resolved.digest.clone());
+    async move {
+        let staged = {
+            let name = name.clone();
+            tokio::task::spawn_blocking(move || store.put(&name, &tree, &digest)).await
+        };
+        let staged = match staged {
+            Ok(staged) => staged.map_err(resolve::Error::Tree),
+            Err(error) => Err(resolve::Error::Scratch(std::io::Error::other(error))),
+        };
+        (name, staged)
+    }
 }
 
 fn unresolved(name: &SkillName, error: &resolve::Error) -> Trouble {

@@ -58,6 +58,7 @@ struct StepTable {
     expect: Option<Expect>,
     say: Option<String>,
     view: Option<String>,
+    list_files: Option<String>,
     create_file: Option<Content>,
     str_replace: Option<Replacement>,
     write: Option<Content>,
@@ -182,6 +183,7 @@ fn step(text: &str, table: Spanned<StepTable>) -> Result<Step, Invalid> {
 fn only_action(table: StepTable) -> Result<Action, &'static str> {
     let calls = [
         table.view.map(|path| Call::View { path }),
+        table.list_files.map(|path| Call::ListFiles { path }),
         table.create_file.map(|file| Call::CreateFile {
             path: file.path,
             content: file.content,

@@ -125,6 +125,11 @@ impl Player<'_> {
         let answer = match call {
             Call::Write { path, content } => self.write(path, content).await?,
             Call::View { path } => self.tools.call(ToolRequest::View { path: path.clone() }).await?,
+            Call::ListFiles { path } => {
+                self.tools
+                    .call(ToolRequest::ListFiles { path: path.clone() })
+                    .await?
+            }
             Call::CreateFile { path, content } => self.create(path, content).await?,
             Call::StrReplace { path, old, new } => self.replace(path, old, new).await?,
             Call::Bash { command } => {

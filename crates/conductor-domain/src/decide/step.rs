@@ -10,6 +10,7 @@ use crate::phase::{
     Executing, ExecutingStep, Phase, Planning, PlanningStep, Proposing, ProposingStep, SetUp, Workspace,
 };
 use crate::run::Run;
+use crate::skill::listing_of;
 
 /// Returns the effect that moves the run on from where it stands; none where it waits for people.
 pub(super) fn next_effect(run: &Run) -> Option<Effect> {
@@ -144,14 +145,16 @@ fn invoke(run: &Run, purpose: Purpose, context: Vec<Artifact>, sources: Vec<Sour
         .get(&purpose)
         .copied()
         .unwrap_or_default();
+    let role = purpose.role();
+    let skills = listing_of(&run.spec.skills, role).map(|_told| Source::Skills);
     Some(Effect::Invoke {
         invocation: Box::new(Invocation {
-            role: purpose.role(),
+            role,
             purpose,
             attempt: chances + 1,
             start: run.workspace.as_ref()?.head.clone(),
             context,
-            sources,
+            sources: skills.into_iter().chain(sources).collect(),
             agents: run.spec.agents.clone(),
             executor: run.spec.executor,
             limits: run.spec.limits.invocation.clone(),

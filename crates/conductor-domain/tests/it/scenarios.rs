@@ -175,6 +175,7 @@ fn reads(invocation: &Invocation) -> String {
         Source::Diff { .. } => "diff",
         Source::Files { .. } => "files",
         Source::PastPullRequests => "past_pull_requests",
+        Source::Skills => "skills",
     });
     let all: Vec<&str> = named.chain(made).collect();
     all.join(", ")

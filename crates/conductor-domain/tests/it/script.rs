@@ -23,12 +23,13 @@ use conductor_domain::invocation::{
 use conductor_domain::message::CommentRequest;
 use conductor_domain::plan::{Plan, Review, TestReport, Verdict};
 use conductor_domain::role::Role;
+use conductor_domain::skill::SkillLock;
 use conductor_domain::spec::{Priority, RedFirst};
 use conductor_domain::testing::{Ending, RedFirstOutcome, TestRun};
 use conductor_domain::time::Millis;
 use conductor_domain::{Decision, Input, Refusal};
 
-use crate::world::{World, commit, effect_id, kept, operator, spec};
+use crate::world::{World, commit, effect_id, kept, operator, skill, spec};
 
 /// What a line came to.
 pub(crate) enum Came {
@@ -51,6 +52,19 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
                 "require" => RedFirst::Require,
                 _other => return None,
             };
+            Input::StartRun { spec: Box::new(spec) }
+        }
+        ["start", "with", "skill", "for", "implementer"] => {
+            let mut spec = spec();
+            spec.skills.push(skill());
+            Input::StartRun { spec: Box::new(spec) }
+        }
+        ["start", "with", "untold", "skill", "for", "implementer"] => {
+            let mut spec = spec();
+            spec.skills.push(SkillLock {
+                manifest: None,
+                ..skill()
+            });
             Input::StartRun { spec: Box::new(spec) }
         }
         ["start", "without", "tests"] => {

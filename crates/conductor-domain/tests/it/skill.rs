@@ -1,6 +1,9 @@
 //! What a run locks of a skill, and what cannot be one.
 
-use conductor_domain::skill::{BadSkill, SkillFile, SkillFolder, archive, unpack};
+use conductor_domain::role::Role;
+use conductor_domain::skill::{BadSkill, SkillFile, SkillFolder, SkillLock, archive, listing_of, unpack};
+
+use crate::world::skill;
 
 fn file(path: &str, content: &[u8]) -> SkillFile {
     SkillFile {
@@ -77,4 +80,22 @@ fn nothing_leads_out_of_a_skills_folder() {
             "{forged}"
         );
     }
+}
+
+/// SKILL-5: a role is told of its own skills, in the public form, and nothing in a description is markup.
+#[test]
+fn a_role_is_told_of_its_skills_and_of_no_others() {
+    assert_eq!(
+        listing_of(&[skill()], Role::Implementer).as_deref(),
+        Some(
+            "<available_skills>\n<skill>\n<name>\npdf\n</name>\n<description>\nReads &lt;PDF&gt; &amp; more.\n\
+             </description>\n<location>\n/skills/pdf/SKILL.md\n</location>\n</skill>\n</available_skills>"
+        )
+    );
+    assert_eq!(listing_of(&[skill()], Role::Planner), None);
+    let untold = SkillLock {
+        manifest: None,
+        ..skill()
+    };
+    assert_eq!(listing_of(&[untold], Role::Implementer), None);
 }

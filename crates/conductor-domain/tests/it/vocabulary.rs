@@ -401,6 +401,7 @@ fn small_words_read_as_sentences() {
             ArtifactKind::Scenario,
             ArtifactKind::Skill,
             ArtifactKind::Dependencies,
+            ArtifactKind::Skills,
         ]
         .map(ArtifactKind::as_str)
         .join(" "),
@@ -427,7 +428,7 @@ fn small_words_read_as_sentences() {
          secret, file for an environment, test harness changed, large binary file, large file, line too long to read, \
          hidden characters, name that mixes scripts, matches a pattern of the policy, many files, new dependency, \
          dependencies changed, too many findings\n\
-         issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
+         issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies skills\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
     );
 }
 

@@ -6,6 +6,8 @@ use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::id::{CommitId, EffectId, IssueNumber, OperatorName, ProjectId, RepoId, RunId};
 use conductor_domain::input::PolicyVerdict;
 use conductor_domain::invariant::broken_law;
+use conductor_domain::role::Role;
+use conductor_domain::skill::{SkillFolder, SkillLock, SkillManifest};
 use conductor_domain::spec::{
     AgentBackend, AgentSpec, ExecutorName, Limits, Mode, PolicyVersion, Priority, RepoRef, RunSpec,
 };
@@ -118,6 +120,22 @@ pub(crate) fn spec() -> RunSpec {
         policy: PolicyVersion("builtin-1".into()),
         page: "http://c.test/runs/r1".into(),
         skills: vec![],
+    }
+}
+
+/// A skill of the Implementer, locked and told.
+pub(crate) fn skill() -> SkillLock {
+    SkillLock {
+        name: SkillFolder::parse("pdf").expect("a plain name"),
+        roles: vec![Role::Implementer],
+        source: "/skills/pdf".into(),
+        commit: None,
+        content: Digest::of(b"content"),
+        parts: vec![Artifact::of(ArtifactKind::Skill, b"[]")],
+        manifest: Some(SkillManifest {
+            file: "SKILL.md".into(),
+            description: "Reads <PDF> & more.".into(),
+        }),
     }
 }
 

@@ -11,6 +11,8 @@ use conductor_domain::digest::Digest;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::CommitId;
 use conductor_domain::invocation::{Invocation, Source};
+use conductor_domain::role::Role;
+use conductor_domain::skill::listing_of;
 use conductor_port::agent::Material;
 use conductor_port::forge::PastPullRequest;
 use conductor_port::workspace::{Diff, File};
@@ -37,7 +39,7 @@ pub(super) async fn gather(
     }
     let issue = issue_of(&context);
     for source in &invocation.sources {
-        let (kind, text) = make(performance, source, &issue).await?;
+        let (kind, text) = make(performance, source, invocation.role, &issue).await?;
         context.push(made(kind, performance.redact(&text)));
     }
     Ok(context)
@@ -55,6 +57,7 @@ fn issue_of(context: &[Material]) -> String {
 async fn make(
     performance: &Performance<'_>,
     source: &Source,
+    role: Role,
     issue: &str,
 ) -> Result<(ArtifactKind, String), Fault> {
     let ports = performance.ports();
@@ -74,6 +77,11 @@ async fn make(
                 Err(fault) => format!("(could not be read: {fault})\n"),
             };
             Ok((ArtifactKind::PastPullRequests, text))
+        }
+        Source::Skills => {
+            let spec = performance.spec().await?;
+            let told = listing_of(&spec.skills, role);
+            Ok((ArtifactKind::Skills, told.unwrap_or_default()))
         }
     }
 }
@@ -127,7 +135,8 @@ fn most(kind: ArtifactKind) -> usize {
         | ArtifactKind::Receipt
         | ArtifactKind::Scenario
         | ArtifactKind::Skill
-        | ArtifactKind::Dependencies => 64 * 1024,
+        | ArtifactKind::Dependencies
+        | ArtifactKind::Skills => 64 * 1024,
     }
 }
 

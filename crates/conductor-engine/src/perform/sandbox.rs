@@ -15,6 +15,7 @@ use conductor_port::executor::{
     Command, CommandResult, Entry, FileRefusal, Found, Given, Match, Pattern, Profile, Sandbox, SandboxSpec,
 };
 
+use super::skills::WithSkills;
 use super::{Leased, Performance};
 
 /// Opens a sandbox for this effect, which recovery and clean-up find by its lease. If repeated: what an earlier try left
@@ -29,13 +30,18 @@ pub(super) async fn open(
 ) -> Result<Box<dyn Sandbox>, Fault> {
     let (effect, run) = (performance.effect().clone(), performance.run().clone());
     let mut spec = SandboxSpec::new(effect, run, profile, dir);
-    spec.given = given;
+    spec.given.clone_from(&given);
     let outlet = outlet(performance, executor, profile).await?;
     spec.ways.extend(outlet.iter().map(|outlet| outlet.way()));
     let inner = performance.executor(executor)?.open(spec).await?;
-    Ok(match outlet {
+    let inner: Box<dyn Sandbox> = match outlet {
         Some(outlet) => Box::new(WithOutlet { inner, outlet }),
         None => inner,
+    };
+    Ok(if given.is_empty() {
+        inner
+    } else {
+        Box::new(WithSkills { inner, given })
     })
 }
 

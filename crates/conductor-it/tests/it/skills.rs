@@ -1,16 +1,21 @@
 //! Skills of a role: locked when a run starts, read-only where the role works, gone with it.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use conductor_it::Stage;
-use conductor_it::stage::Play;
+use conductor_it::stage::{Executor, Play};
 
 use crate::PROGRAM;
 use crate::kept::{Kept, on_both_databases};
 
-on_both_databases!(a_run_locks_the_skills_of_its_roles_and_uses_exactly_those,);
+on_both_databases!(
+    a_run_locks_the_skills_of_its_roles_and_uses_exactly_those,
+    kept_files_of_a_skill_that_were_tampered_with_start_no_agent,
+);
 
+const SKILL_READ: &str = include_str!("../../testdata/scenarios/skill_read.toml");
 const WITH_SKILL: &str = include_str!("../../testdata/scenarios/with_skill.toml");
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -31,25 +36,46 @@ fn skill(dir: &Path, greeting: &str) -> Result<()> {
 }
 
 fn settings(root: &Path, name: &str) -> Result<String> {
+    let source = format!("path = \"{}/greeter\"", root.display());
+    settings_of(root, &source, &format!("implementer = [\"{name}\"]"))
+}
+
+/// Describes the skill by its source, and says which roles have it.
+fn settings_of(root: &Path, source: &str, roles: &str) -> Result<String> {
     let file = root.join("skills.toml");
-    let text = format!(
-        "version = 1\n[[skills]]\nid = \"greeter\"\nsource = {{ path = \"{}/greeter\" }}\n",
-        root.display()
-    );
+    let text = format!("version = 1\n[[skills]]\nid = \"greeter\"\nsource = {{ {source} }}\n");
     write(&file, &text)?;
-    Ok(format!(
-        "[skills]\nfile = \"{}\"\nimplementer = [\"{name}\"]\n",
-        file.display()
-    ))
+    Ok(format!("[skills]\nfile = \"{}\"\n{roles}\n", file.display()))
+}
+
+fn git(dir: &Path, arguments: &[&str]) -> Result<String> {
+    let ran = Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@t.test"])
+        .args(arguments)
+        .current_dir(dir)
+        .output()?;
+    ensure!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    Ok(String::from_utf8(ran.stdout)?.trim().to_owned())
 }
 
 /// SKILL-5, EXEC-4: the run locks what the skill holds when it starts, shows it, and uses that to its end although the skill
 /// changes on disk meanwhile; the role can run it and not write it; other roles and the tests do not have it; a later run
 /// locks what is there then.
 async fn a_run_locks_the_skills_of_its_roles_and_uses_exactly_those(kept: Kept) -> Result<()> {
+    locked_and_used(kept, Executor::Local, "executor/open").await
+}
+
+/// The same with every command in a container.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_in_containers_locks_the_skills_of_its_roles_and_uses_exactly_those() -> Result<()> {
+    locked_and_used(Kept::File, Executor::Docker, "containers/open").await
+}
+
+async fn locked_and_used(kept: Kept, executor: Executor, open: &str) -> Result<()> {
     let root = tempfile::tempdir()?;
     skill(&root.path().join("greeter"), "hello, world")?;
     let play = Play {
+        executor,
         settings: settings(root.path(), "greeter")?,
         test: "sh -c 'test ! -e /skills && sh test.sh'".to_owned(),
         ..kept.shell(WITH_SKILL)
@@ -84,7 +110,7 @@ async fn a_run_locks_the_skills_of_its_roles_and_uses_exactly_those(kept: Kept) 
     );
     stage.merge(&run).await?;
     stage.wait_for_clean_up(&run)?;
-    let open = stage.program.data_dir().join("executor/open");
+    let open = stage.program.data_dir().join(open);
     ensure!(
         std::fs::read_dir(&open)?.count() == 0,
         "a sandbox's files are left"
@@ -114,4 +140,93 @@ async fn a_skill_that_cannot_be_used_starts_no_server() -> Result<()> {
         stage.program.start_in_vain()?.refused("CDR0421")?;
     }
     Ok(())
+}
+
+/// SKILL-5, TOOL-1: roles that may run no command are told of their skills and read them with the tools for files, which
+/// lead nowhere else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_without_commands_reads_its_skills() -> Result<()> {
+    let root = tempfile::tempdir()?;
+    skill(&root.path().join("greeter"), "hello, world")?;
+    let source = format!("path = \"{}/greeter\"", root.path().display());
+    let roles = "planner = [\"greeter\"]\nreviewer = [\"greeter\"]";
+    let play = Play {
+        settings: settings_of(root.path(), &source, roles)?,
+        ..Play::shell(SKILL_READ)
+    };
+    let mut stage = Stage::set(PROGRAM, &play).await?;
+    let run = stage.start_run("Greet people")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.verify(&run)?;
+    stage.program.stop()
+}
+
+/// SKILL-5: a skill from a repository is locked with its commit; what is committed later concerns later runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_locks_the_commit_of_a_skill_from_git() -> Result<()> {
+    let root = tempfile::tempdir()?;
+    let upstream = root.path().join("owner/upstream");
+    skill(&upstream.join("skills/greeter"), "hello, world")?;
+    git(&upstream, &["init", "--quiet", "--initial-branch=main"])?;
+    git(&upstream, &["add", "--all"])?;
+    git(&upstream, &["commit", "--quiet", "--message", "one"])?;
+    let commit = git(&upstream, &["rev-parse", "HEAD"])?;
+    let source = format!(
+        "repo = \"file://{}\", subpath = \"skills/greeter\", ref = \"main\"",
+        upstream.display()
+    );
+    let play = Play {
+        settings: settings_of(root.path(), &source, "implementer = [\"greeter\"]")?,
+        ..Play::shell(WITH_SKILL)
+    };
+    let mut stage = Stage::set(PROGRAM, &play).await?;
+    let run = stage.start_run("Greet people")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    skill(&upstream.join("skills/greeter"), "tampered")?;
+    git(&upstream, &["commit", "--quiet", "--all", "--message", "two"])?;
+    let locked = stage.show(&run)?["skills"][0].clone();
+    ensure!(locked["commit"] == commit.as_str(), "{locked:#}");
+    stage.approve(&run)?;
+    let seen = stage.wait_for_phase(&run, "awaiting_merge")?;
+    ensure!(seen["tests"][0]["passed"] == true, "{seen:#}");
+    stage.verify(&run)?;
+    stage.program.stop()
+}
+
+/// SKILL-5, SEC-8: kept bytes of a locked skill that somebody changed in the database reach no sandbox: no agent starts,
+/// and the run stands and says why.
+async fn kept_files_of_a_skill_that_were_tampered_with_start_no_agent(kept: Kept) -> Result<()> {
+    let root = tempfile::tempdir()?;
+    skill(&root.path().join("greeter"), "hello, world")?;
+    let play = Play {
+        settings: settings(root.path(), "greeter")?,
+        ..kept.shell(WITH_SKILL)
+    };
+    let mut stage = Stage::set(PROGRAM, &play).await?;
+    let run = stage.start_run("Greet people")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    let tamper = kept.either(
+        "UPDATE blobs SET bytes = CAST(replace(CAST(bytes AS TEXT), 'hello, world', 'hello, thief') AS BLOB) \
+         WHERE kind = 'skill'",
+        "UPDATE blobs SET bytes = convert_to(replace(convert_from(bytes, 'UTF8'), 'hello, world', 'hello, thief'), 'UTF8') \
+         WHERE kind = 'skill'",
+    );
+    kept.change(stage.program.data_dir(), tamper).await?;
+    stage.approve(&run)?;
+    let seen = stage.wait(&run, "a hold", |run| run["run"]["held"] == true)?;
+    let holds = seen["holds"].to_string();
+    ensure!(
+        seen["run"]["phase"] == "executing" && holds.contains("sha256:") && !holds.contains("thief"),
+        "{seen:#}"
+    );
+    let calls = kept
+        .column(
+            stage.program.data_dir(),
+            &format!(
+                "SELECT kind FROM records WHERE stream = 'run/{run}' AND kind = 'implementation_finished'"
+            ),
+        )
+        .await?;
+    ensure!(calls.is_empty(), "an agent worked: {calls:?}");
+    stage.program.stop()
 }

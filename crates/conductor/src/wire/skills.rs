@@ -10,7 +10,7 @@ use std::sync::Arc;
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::fault::Fault;
 use conductor_domain::role::Role;
-use conductor_domain::skill::{SkillFile, SkillFolder, SkillLock, archive};
+use conductor_domain::skill::{SkillFile, SkillFolder, SkillLock, SkillManifest, archive};
 use conductor_port::blobs::{Blobs, MAX_BLOB};
 use conductor_skill::config::Config;
 use conductor_skill::lock::Lock;
@@ -110,5 +110,14 @@ async fn keep(blobs: &Arc<dyn Blobs>, resolved: &Resolved, roles: Vec<Role>) -> 
         commit: resolved.commit.clone(),
         content: resolved.digest.clone(),
         parts,
+        manifest: Some(SkillManifest {
+            file: resolved
+                .manifest
+                .file
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            description: resolved.manifest.description.clone(),
+        }),
     })
 }
