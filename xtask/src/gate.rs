@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             engine == Engine::Missing && test.contains("docker")
         })
     });
-    stages.run("example", || example(&mut tally));
+    stages.run("example", || example(&mut tally, &mut passed));
     stages.run("doctests", || {
         count(
             &mut cargo("test --workspace --doc --locked --no-fail-fast"),
@@ -136,43 +136,48 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 }
 
 fn tests(engine: Engine, tally: &mut Tally, passed: &mut Passed) -> Result<()> {
-    if process::succeeds(&mut cargo("nextest --version")) {
-        count(
-            with_tools(
-                cargo("nextest run --workspace --locked --no-fail-fast")
-                    .args(ATTEMPTS)
-                    .args(engine.arguments()),
-            ),
-            Tally::from_nextest,
-            tally,
-            passed,
-        )?;
-    } else {
-        ensure!(
-            engine == Engine::Needed,
-            "only cargo-nextest can leave tests out and count them\nhint: cargo install cargo-nextest --locked"
-        );
-        eprintln!("note: cargo-nextest is not installed, `cargo test` stands in for it");
-        eprintln!("hint: cargo install cargo-nextest --locked");
-        count(
-            with_tools(&mut cargo(
-                "test --workspace --lib --bins --tests --locked --no-fail-fast",
-            )),
-            Tally::from_harness,
-            tally,
-            passed,
-        )?;
-    }
+    ensure!(
+        engine == Engine::Needed || has_nextest(),
+        "only cargo-nextest can leave tests out and count them\nhint: cargo install cargo-nextest --locked"
+    );
+    suite("--workspace", &engine.arguments(), tally, passed)?;
     ensure!(tally.is_green(), "no test passed");
     Ok(())
 }
 
 /// Runs the contract on the executor that stands outside the workspace, as its author would; third-party crates and the
 /// guest are found built already.
-fn example(tally: &mut Tally) -> Result<()> {
-    let mut command = cargo("test --locked --quiet --manifest-path examples/logged-executor/Cargo.toml");
-    command.env("CARGO_TARGET_DIR", workspace::target());
-    count(&mut command, Tally::from_harness, tally, &mut Passed::default())
+fn example(tally: &mut Tally, passed: &mut Passed) -> Result<()> {
+    suite(
+        "--manifest-path examples/logged-executor/Cargo.toml",
+        &[
+            "--target-dir".to_owned(),
+            workspace::target().display().to_string(),
+        ],
+        tally,
+        passed,
+    )
+}
+
+/// Runs the tests of some packages with nextest, or with the built-in harness where that is missing.
+fn suite(packages: &str, more: &[String], tally: &mut Tally, passed: &mut Passed) -> Result<()> {
+    let (mut command, read): (_, fn(&str) -> Option<Tally>) = if has_nextest() {
+        let mut command = cargo(&format!("nextest run --locked --no-fail-fast {packages}"));
+        command.args(ATTEMPTS);
+        (command, Tally::from_nextest)
+    } else {
+        eprintln!("note: cargo-nextest is not installed, `cargo test` stands in for it");
+        eprintln!("hint: cargo install cargo-nextest --locked");
+        let command = cargo(&format!(
+            "test --lib --bins --tests --locked --no-fail-fast {packages}"
+        ));
+        (command, Tally::from_harness)
+    };
+    count(with_tools(command.args(more)), read, tally, passed)
+}
+
+fn has_nextest() -> bool {
+    process::succeeds(&mut cargo("nextest --version"))
 }
 
 /// Lets stories find the tools that `setup` installed for this repository.

@@ -328,6 +328,8 @@ impl Performance<'_> {
         }
     }
 
+    /// Whatever reads the worktree for the host goes by this lease too: one reader at a time, the next ends what an
+    /// earlier one left, and the worktree is read once more before it is given back.
     async fn take_worktree(&self) -> Result<(), Fault> {
         self.take(ResourceKind::Worktree, format!("run-{}", self.run()))
             .await

@@ -98,7 +98,9 @@ pub(super) async fn no_mount_outlives_its_sandbox(subject: &Subject) {
             End::Dropped => drop(sandbox),
             End::Vanished => {
                 (subject.vanish)(&effect());
-                assert!(sandbox.view("f").await.is_err());
+                // What is being killed may still answer at once; it cannot wait for long.
+                let never = sandbox.bash(script("sleep 1000")).await;
+                assert!(never.is_err(), "nothing ended well: {never:?}");
                 // It may say that there is nothing to close any more.
                 let _ = sandbox.close().await;
             }

@@ -15,7 +15,7 @@ async fn subject(rig: &Rig, run: &RunId) -> Digest {
     state.phase.gate().expect("just seen").subject.clone()
 }
 
-/// S-50, BEY-1, GH-2: an edit and a comment reach the gate without a webhook; what is shown then is what the
+/// S-50, BEY-1, GH-2, OWN-5: an edit and a comment reach the gate without a webhook; what is shown then is what the
 /// Implementer would get.
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_waits_asks_again_when_its_issue_changes() {
@@ -49,8 +49,7 @@ async fn a_plan_that_waits_asks_again_when_its_issue_changes() {
 }
 
 /// GH-2, RUN-3: half an hour at the plan gate and as long at the merge gate, looked at every minute, write nothing; the
-/// merge
-/// is seen all the same.
+/// merge is seen all the same.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_does_not_grow_with_the_looks_and_still_sees_the_merge() {
     let rig = Rig::start_story().await;

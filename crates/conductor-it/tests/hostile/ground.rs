@@ -36,7 +36,7 @@ pub(crate) enum Reading {
 pub(crate) struct Ground {
     pub(crate) world: World,
     reading: Reading,
-    _executor: tempfile::TempDir,
+    pub(crate) executor: tempfile::TempDir,
 }
 
 impl Ground {
@@ -60,7 +60,7 @@ impl Ground {
         let ground = Self {
             world,
             reading,
-            _executor: place,
+            executor: place,
         };
         let program = format!(
             "#!/bin/sh\necho \"$0 $*\" >>'{}'\ncat\n",

@@ -20,6 +20,7 @@ mod files;
 mod unseen;
 mod bounds;
 mod fresh;
+mod left;
 
 /// S-7: every story stands in the matrix that `cargo xtask test` prints.
 #[test]
@@ -31,6 +32,7 @@ fn the_matrix_has_every_story() {
         ("unseen", include_str!("unseen.rs")),
         ("bounds", include_str!("bounds.rs")),
         ("fresh", include_str!("fresh.rs")),
+        ("left", include_str!("left.rs")),
     ] {
         let names = source
             .lines()

@@ -15,7 +15,14 @@ use conductor_it::stage::{Executor, Play, REPO};
 use serde_json::Value;
 
 use crate::PROGRAM;
-use crate::kept::column_of_file;
+use crate::kept::{Kept, on_both_databases};
+use crate::skills::locked_and_used;
+
+on_both_databases!(
+    an_issue_becomes_a_merged_pull_request_in_containers,
+    a_container_of_a_server_that_died_is_removed_by_the_next_one,
+    a_run_in_containers_locks_the_skills_of_its_roles_and_uses_exactly_those,
+);
 
 const CONTAINED: &str = include_str!("../../testdata/scenarios/contained.toml");
 
@@ -99,11 +106,10 @@ fn root(stage: &Stage) -> Result<String> {
 
 /// EXEC-2, EXEC-3a, RUN-5 to RUN-10, ENV-2, ENV-3: tools and tests each in a container of their own; at the end the pull
 /// request is merged and no container, mount, network, volume, record or lease is left.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_issue_becomes_a_merged_pull_request_in_containers() -> Result<()> {
+async fn an_issue_becomes_a_merged_pull_request_in_containers(kept: Kept) -> Result<()> {
     let place = tempfile::tempdir()?;
     let told = Told::listen(place.path())?;
-    let stage = Stage::set(PROGRAM, &play()).await?;
+    let stage = Stage::set(PROGRAM, &kept.play(play())).await?;
     let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
     let run = stage.start_run_for(issue)?;
     let seen = stage.carry_through(&run).await?;
@@ -115,7 +121,7 @@ async fn an_issue_becomes_a_merged_pull_request_in_containers() -> Result<()> {
     stage.verify(&run)?;
     stage.verify_forge(&run, issue)?;
     let root = root(&stage)?;
-    let all = nothing_is_left(&stage, &told, &root)?;
+    let all = nothing_is_left(&kept, &stage, &told, &root).await?;
     // The planner, its reviewer, the implementer twice, the tests twice, their reader twice and the last reviewer.
     ensure!(all.len() >= 9, "{} containers", all.len());
     Ok(())
@@ -123,8 +129,7 @@ async fn an_issue_becomes_a_merged_pull_request_in_containers() -> Result<()> {
 
 /// RUN-12a, ENV-2, S-43: a server that is killed while a command runs in a container finds and removes it when it is back, and
 /// the run goes on to its end.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_container_of_a_server_that_died_is_removed_by_the_next_one() -> Result<()> {
+async fn a_container_of_a_server_that_died_is_removed_by_the_next_one(kept: Kept) -> Result<()> {
     let place = tempfile::tempdir()?;
     let told = Told::listen(place.path())?;
     let slow = CONTAINED.replacen(
@@ -133,14 +138,11 @@ async fn a_container_of_a_server_that_died_is_removed_by_the_next_one() -> Resul
         1,
     );
     ensure!(slow != CONTAINED, "the scenario changed");
-    let mut stage = Stage::set(
-        PROGRAM,
-        &Play {
-            scenario: slow,
-            ..play()
-        },
-    )
-    .await?;
+    let slow = Play {
+        scenario: slow,
+        ..play()
+    };
+    let mut stage = Stage::set(PROGRAM, &kept.play(slow)).await?;
     let run = stage.start_run("Greet people")?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     stage.approve(&run)?;
@@ -167,8 +169,13 @@ async fn a_container_of_a_server_that_died_is_removed_by_the_next_one() -> Resul
     stage.program.say(&["run", "cancel", &run])?.done()?;
     stage.wait_for_clean_up(&run)?;
     stage.verify(&run)?;
-    nothing_is_left(&stage, &told, &root)?;
+    nothing_is_left(&kept, &stage, &told, &root).await?;
     Ok(())
+}
+
+/// SKILL-5, EXEC-4: skills are locked, used and gone again where every command runs in a container too.
+async fn a_run_in_containers_locks_the_skills_of_its_roles_and_uses_exactly_those(kept: Kept) -> Result<()> {
+    locked_and_used(kept, Executor::Docker, "containers/open").await
 }
 
 /// Waits for something, by looking.
@@ -184,7 +191,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T
 }
 
 /// Insists that nothing of a run is left, and returns all containers that it had.
-fn nothing_is_left(stage: &Stage, told: &Told, root: &str) -> Result<BTreeSet<String>> {
+async fn nothing_is_left(kept: &Kept, stage: &Stage, told: &Told, root: &str) -> Result<BTreeSet<String>> {
     let filter = format!("label=conductor.root={root}");
     let left = engine(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"])?;
     ensure!(left.is_empty(), "containers are left: {left}");
@@ -237,7 +244,9 @@ fn nothing_is_left(stage: &Stage, told: &Told, root: &str) -> Result<BTreeSet<St
         let left: Vec<_> = entries.map(|entry| entry.path()).collect();
         ensure!(left.is_empty(), "left behind: {left:?}");
     }
-    let leases = column_of_file(data, "SELECT kind || ' ' || name FROM resource_leases")?;
+    let leases = kept
+        .column(data, "SELECT kind || ' ' || name FROM resource_leases")
+        .await?;
     ensure!(leases.is_empty(), "leases are left: {leases:?}");
     Ok(all)
 }

@@ -14,6 +14,7 @@ on_both_databases!(
     runs_queue_for_the_slots_of_their_repository,
     the_demo_plays_every_language,
     the_demo_plays_any_scenario_on_any_directory,
+    the_documented_scenario_plays_as_it_is_printed,
 );
 
 /// RUN-5 to RUN-10, GH-5, ENV-1, ENV-3: the whole way, and what it leaves at the forge and on disk.
@@ -200,8 +201,7 @@ async fn the_demo_plays_any_scenario_on_any_directory(kept: Kept) -> Result<()> 
 }
 
 /// Every example of `docs/scenarios.md` is played, as it is printed.
-#[test]
-fn the_documented_scenario_plays_as_it_is_printed() -> Result<()> {
+async fn the_documented_scenario_plays_as_it_is_printed(kept: Kept) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .canonicalize()?;
@@ -221,7 +221,13 @@ fn the_documented_scenario_plays_as_it_is_printed() -> Result<()> {
     let dir = tempfile::tempdir()?;
     std::fs::write(dir.path().join("small.toml"), &scenarios[0])?;
     std::os::unix::fs::symlink(root.join("stories"), dir.path().join("stories"))?;
-    std::os::unix::fs::symlink(PROGRAM, dir.path().join("conductor"))?;
+    let flags: Vec<String> = kept.flags().iter().map(|flag| format!(" '{flag}'")).collect();
+    let program = dir.path().join("conductor");
+    std::fs::write(
+        &program,
+        format!("#!/bin/sh\nexec '{PROGRAM}' \"$@\"{}\n", flags.concat()),
+    )?;
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     let path = std::env::join_paths(
         std::iter::once(dir.path().to_owned()).chain(std::env::split_paths(
             &std::env::var_os("PATH").unwrap_or_default(),

@@ -16,6 +16,7 @@ on_both_databases!(
     a_repository_that_cannot_be_worked_on_fails_the_run_by_name,
     a_branch_that_is_there_already_fails_the_run_and_stays,
     a_branch_that_somebody_else_pushed_is_never_overwritten,
+    a_repository_is_given_nothing_and_none_of_it_is_kept,
 );
 
 /// RUN-1, RUN-12: empty, without its base branch, without its default branch: the run fails, says why at the issue and in
@@ -71,6 +72,50 @@ async fn a_repository_that_cannot_be_worked_on_fails_the_run_by_name(kept: Kept)
         ensure!(told == 1, "{name}: told {told} times: {comments:#?}");
         stage.verify(&run)?;
     }
+    Ok(())
+}
+
+/// OWN-3, OWN-4: what is merged is what was there and what the agent wrote, with no file of Conductor's; what the agent never
+/// looked at is nowhere in the database.
+async fn a_repository_is_given_nothing_and_none_of_it_is_kept(kept: Kept) -> Result<()> {
+    const RECIPE: &str = "three parts patience, one part luck";
+    let dir = tempfile::tempdir()?;
+    let repo = dir.path().join("repo");
+    std::fs::create_dir(&repo)?;
+    for file in ["README.md", "test.sh"] {
+        std::fs::copy(Play::shell(GREETING).repo.join(file), repo.join(file))?;
+    }
+    std::fs::write(repo.join("recipe.txt"), RECIPE)?;
+    let play = Play {
+        repo,
+        ..kept.shell(GREETING)
+    };
+    let mut stage = Stage::set(PROGRAM, &play).await?;
+    let run = stage.start_run("Greet people")?;
+    stage.carry_through(&run).await?;
+    let merged = dir.path().join("merged");
+    let url = stage.url_of_person(REPO)?;
+    git(dir.path(), &["clone", "-q", &url, "merged"])?;
+    let files = git(&merged, &["ls-tree", "-r", "--name-only", "HEAD"])?;
+    ensure!(
+        files
+            .lines()
+            .eq(["README.md", "greeting.txt", "recipe.txt", "test.sh"]),
+        "{files}"
+    );
+    stage.program.stop()?;
+    let everything = kept.everything(stage.program.data_dir()).await?;
+    let has = |words: &str| {
+        // A server shows bytes as hexadecimal numbers.
+        let digits: Vec<String> = words.bytes().map(|byte| format!("{byte:02x}")).collect();
+        [words, &digits.concat()].iter().any(|form| {
+            let form = form.as_bytes();
+            everything.windows(form.len()).any(|window| window == form)
+        })
+    };
+    ensure!(has("hello, world"), "what the agent wrote is in its papers");
+    ensure!(has("recipe.txt"), "the names of files are known");
+    ensure!(!has(RECIPE), "the content of a file that nobody read is kept");
     Ok(())
 }
 
@@ -181,11 +226,16 @@ fn commit(repo: &Path) -> Result<()> {
             "-qm",
             "first",
         ],
-    )
+    )?;
+    Ok(())
 }
 
-fn git(dir: &Path, arguments: &[&str]) -> Result<()> {
-    let status = Command::new("git").arg("-C").arg(dir).args(arguments).status()?;
-    ensure!(status.success(), "git {arguments:?} ended with {status}");
-    Ok(())
+fn git(dir: &Path, arguments: &[&str]) -> Result<String> {
+    let ran = Command::new("git").arg("-C").arg(dir).args(arguments).output()?;
+    ensure!(
+        ran.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    Ok(String::from_utf8(ran.stdout)?)
 }

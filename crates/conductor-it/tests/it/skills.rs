@@ -13,6 +13,9 @@ use crate::kept::{Kept, on_both_databases};
 on_both_databases!(
     a_run_locks_the_skills_of_its_roles_and_uses_exactly_those,
     kept_files_of_a_skill_that_were_tampered_with_start_no_agent,
+    a_skill_that_cannot_be_used_starts_no_server,
+    a_role_without_commands_reads_its_skills,
+    a_run_locks_the_commit_of_a_skill_from_git,
 );
 
 const SKILL_READ: &str = include_str!("../../testdata/scenarios/skill_read.toml");
@@ -65,13 +68,8 @@ async fn a_run_locks_the_skills_of_its_roles_and_uses_exactly_those(kept: Kept) 
     locked_and_used(kept, Executor::Local, "executor/open").await
 }
 
-/// The same with every command in a container.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_in_containers_locks_the_skills_of_its_roles_and_uses_exactly_those() -> Result<()> {
-    locked_and_used(Kept::File, Executor::Docker, "containers/open").await
-}
-
-async fn locked_and_used(kept: Kept, executor: Executor, open: &str) -> Result<()> {
+/// Plays it with the executor, whose open sandboxes have their files there.
+pub(crate) async fn locked_and_used(kept: Kept, executor: Executor, open: &str) -> Result<()> {
     let root = tempfile::tempdir()?;
     skill(&root.path().join("greeter"), "hello, world")?;
     let play = Play {
@@ -123,8 +121,7 @@ async fn locked_and_used(kept: Kept, executor: Executor, open: &str) -> Result<(
 }
 
 /// SKILL-5, SEC-2: a name that leads elsewhere, one that nobody knows, and a skill that breaks the rules start no server.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_skill_that_cannot_be_used_starts_no_server() -> Result<()> {
+async fn a_skill_that_cannot_be_used_starts_no_server(kept: Kept) -> Result<()> {
     for (name, break_it) in [("../greeter", false), ("unknown", false), ("greeter", true)] {
         let root = tempfile::tempdir()?;
         skill(&root.path().join("greeter"), "hello")?;
@@ -134,7 +131,7 @@ async fn a_skill_that_cannot_be_used_starts_no_server() -> Result<()> {
         }
         let play = Play {
             settings: settings(root.path(), name)?,
-            ..Play::shell(WITH_SKILL)
+            ..kept.another().await.shell(WITH_SKILL)
         };
         let mut stage = Stage::set_without_server(PROGRAM, &play).await?;
         stage.program.start_in_vain()?.refused("CDR0421")?;
@@ -144,15 +141,14 @@ async fn a_skill_that_cannot_be_used_starts_no_server() -> Result<()> {
 
 /// SKILL-5, TOOL-1: roles that may run no command are told of their skills and read them with the tools for files, which
 /// lead nowhere else.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_role_without_commands_reads_its_skills() -> Result<()> {
+async fn a_role_without_commands_reads_its_skills(kept: Kept) -> Result<()> {
     let root = tempfile::tempdir()?;
     skill(&root.path().join("greeter"), "hello, world")?;
     let source = format!("path = \"{}/greeter\"", root.path().display());
     let roles = "planner = [\"greeter\"]\nreviewer = [\"greeter\"]";
     let play = Play {
         settings: settings_of(root.path(), &source, roles)?,
-        ..Play::shell(SKILL_READ)
+        ..kept.shell(SKILL_READ)
     };
     let mut stage = Stage::set(PROGRAM, &play).await?;
     let run = stage.start_run("Greet people")?;
@@ -162,8 +158,7 @@ async fn a_role_without_commands_reads_its_skills() -> Result<()> {
 }
 
 /// SKILL-5: a skill from a repository is locked with its commit; what is committed later concerns later runs.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_locks_the_commit_of_a_skill_from_git() -> Result<()> {
+async fn a_run_locks_the_commit_of_a_skill_from_git(kept: Kept) -> Result<()> {
     let root = tempfile::tempdir()?;
     let upstream = root.path().join("owner/upstream");
     skill(&upstream.join("skills/greeter"), "hello, world")?;
@@ -177,7 +172,7 @@ async fn a_run_locks_the_commit_of_a_skill_from_git() -> Result<()> {
     );
     let play = Play {
         settings: settings_of(root.path(), &source, "implementer = [\"greeter\"]")?,
-        ..Play::shell(WITH_SKILL)
+        ..kept.shell(WITH_SKILL)
     };
     let mut stage = Stage::set(PROGRAM, &play).await?;
     let run = stage.start_run("Greet people")?;

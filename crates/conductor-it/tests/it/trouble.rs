@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use conductor_it::Stage;
-use conductor_it::stage::{Play, REPO};
+use conductor_it::stage::REPO;
 
 use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
@@ -13,6 +13,7 @@ on_both_databases!(
     what_cannot_be_started_is_refused_by_name,
     a_forge_that_is_down_is_waited_for,
     without_a_server_reading_works_and_changing_says_what_to_do,
+    a_server_that_cannot_read_worktrees_in_a_sandbox_does_not_start,
 );
 
 /// Unknown repository, unknown, closed and deleted issue, unknown run, stale and missing arguments.
@@ -116,9 +117,8 @@ async fn without_a_server_reading_works_and_changing_says_what_to_do(kept: Kept)
 
 /// S-7: where what agents write cannot be read in a sandbox, the server does not start, and says what to do; nothing else reads
 /// it instead.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_cannot_read_worktrees_in_a_sandbox_does_not_start() -> Result<()> {
-    let mut stage = Stage::set_without_server(PROGRAM, &Play::shell(GREETING)).await?;
+async fn a_server_that_cannot_read_worktrees_in_a_sandbox_does_not_start(kept: Kept) -> Result<()> {
+    let mut stage = Stage::set_without_server(PROGRAM, &kept.shell(GREETING)).await?;
     let reader = stage.program.data_dir().join("reader");
     std::fs::write(&reader, "no directory")?;
     let said = stage.program.start_in_vain()?.refused("CDR0429")?;
