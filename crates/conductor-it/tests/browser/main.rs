@@ -5,6 +5,12 @@
     reason = "tests read files and start the program under test"
 )]
 
+#[path = "../it/kept.rs"]
+#[allow(dead_code, reason = "the stories without a browser use all of it")]
+mod kept;
+#[path = "../../../conductor-store/tests/it/postgres.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "the store's tests use all of it")]
+mod postgres;
 mod desk;
 mod line;
 mod story;

@@ -2,15 +2,20 @@
 
 use anyhow::{Result, ensure};
 use conductor_it::Stage;
-use conductor_it::stage::{Play, REPO};
+use conductor_it::stage::REPO;
 
 use crate::desk::Desk;
+use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
 
+on_both_databases!(
+    an_answer_on_a_stale_page_is_refused_and_says_what_changed,
+    an_action_meant_for_another_phase_is_refused,
+);
+
 /// UI-4, BEY-1: what a person typed is not lost to what happens meanwhile, and is not taken for what is asked by then.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_on_a_stale_page_is_refused_and_says_what_changed() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn an_answer_on_a_stale_page_is_refused_and_says_what_changed(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
     let (first, second) = (Desk::of(&stage).await?, Desk::of(&stage).await?);
     let run = first.start(issue).await?;
@@ -36,9 +41,8 @@ async fn an_answer_on_a_stale_page_is_refused_and_says_what_changed() -> Result<
 }
 
 /// RUN-11: `Start the phase over` means the phase that was shown.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_action_meant_for_another_phase_is_refused() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn an_action_meant_for_another_phase_is_refused(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let desk = Desk::of(&stage).await?;
     let run = stage.start_run("Greet people")?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;

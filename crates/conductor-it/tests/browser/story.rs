@@ -6,12 +6,14 @@ use conductor_it::browser::Browser;
 use conductor_it::stage::{Play, REPO};
 
 use crate::desk::{Desk, link};
+use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
 
+on_both_databases!(an_issue_becomes_a_pull_request_before_a_persons_eyes);
+
 /// UI-1, UI-2, RUN-7, RUN-11, SEC-6, S-55: everything that happens is on the page without loading it again.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_issue_becomes_a_pull_request_before_a_persons_eyes() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn an_issue_becomes_a_pull_request_before_a_persons_eyes(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
     let desk = Desk::of(&stage).await?;
     let browser = &desk.browser;
