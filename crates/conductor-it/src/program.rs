@@ -12,6 +12,10 @@ use serde_json::Value;
 /// How long anything may take before a story is hopeless; the machine may be very busy.
 pub const HOPELESS: Duration = Duration::from_mins(2);
 
+/// How long a story waits before it asks the program again: each question is a process, which what it waits for needs the
+/// processor for.
+pub const BETWEEN_LOOKS: Duration = Duration::from_millis(150);
+
 /// The program and where it keeps everything.
 #[derive(Debug)]
 pub struct Program {

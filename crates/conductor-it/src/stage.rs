@@ -3,7 +3,7 @@
 //! This module does not know how the story goes.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use conductor_forge::state::Role;
@@ -11,7 +11,7 @@ use conductor_forge::{Forge, Human, MergeMethod, Options, Webhook};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{HOPELESS, Program};
+use crate::program::{BETWEEN_LOOKS, HOPELESS, Program};
 
 /// The repository of every story.
 pub const REPO: &str = "acme/thing";
@@ -274,7 +274,7 @@ impl Stage {
                     self.log()
                 );
             }
-            std::thread::sleep(Duration::from_millis(25));
+            std::thread::sleep(BETWEEN_LOOKS);
         }
     }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use conductor_engine::Engine;
 use conductor_forge::MergeMethod;
 use conductor_it::Stage;
-use conductor_it::program::HOPELESS;
+use conductor_it::program::{BETWEEN_LOOKS, HOPELESS};
 use conductor_it::stage::{Executor, Play, REPO};
 
 use crate::kept::{Kept, on_both_databases};
@@ -131,7 +131,7 @@ pub(crate) async fn live(stage: &mut Stage, issue: u64, run: &mut Option<String>
             if stage.program.data_dir().join("server.json").exists() {
                 let _answer_may_be_lost = stage.start_run_for(issue);
             }
-            tokio::time::sleep(Duration::from_millis(30)).await;
+            tokio::time::sleep(BETWEEN_LOOKS).await;
             continue;
         };
         *run = Some(id.clone());
@@ -150,7 +150,7 @@ pub(crate) async fn live(stage: &mut Stage, issue: u64, run: &mut Option<String>
                 _on_its_way => {}
             }
         }
-        tokio::time::sleep(Duration::from_millis(30)).await;
+        tokio::time::sleep(BETWEEN_LOOKS).await;
     }
 }
 
