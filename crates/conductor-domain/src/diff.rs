@@ -156,3 +156,27 @@ impl std::fmt::Display for FindingKind {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A person reads where, what, and what proves it, as far as each is known.
+    #[test]
+    fn a_finding_says_where_it_is_and_what_proves_it() {
+        let of_path = Finding::of_path(FindingKind::Gitlink, "lib", Severity::NeedsApproval);
+        assert_eq!(of_path.to_string(), "lib: link to another repository");
+        let whole = Finding {
+            line: 7,
+            evidence: "ghp_…".to_owned(),
+            kind: FindingKind::Secret,
+            ..of_path.clone()
+        };
+        assert_eq!(whole.to_string(), "lib:7: secret: ghp_…");
+        let of_all = Finding {
+            path: String::new(),
+            ..of_path
+        };
+        assert_eq!(of_all.to_string(), "the change: link to another repository");
+    }
+}
