@@ -197,3 +197,44 @@ fn heads_are_anchored() {
         Instance::default()
     );
 }
+
+/// OWN-5a: an event goes by the same name on pages as in records; what a registration does not say is not written.
+#[test]
+fn events_and_registrations_are_written_as_they_are_named() {
+    let heads = InstanceInput::HeadsCollected {
+        heads: std::collections::BTreeMap::new(),
+    };
+    let with_way_out = Registration {
+        test_egress: TestEgress::AsProject,
+        ..registration("acme")
+    };
+    let mut instance = Instance::default();
+    let mut names = Vec::new();
+    for input in [
+        add("acme"),
+        register(with_way_out.clone()),
+        turn(true),
+        limited(9),
+        heads,
+    ] {
+        for event in decide_instance(&instance, &input).expect("allowed") {
+            let written = serde_json::to_value(&event).expect("plain");
+            assert_eq!(written["event"], event.name());
+            names.push(event.name());
+            instance = evolve_instance(instance, &event);
+        }
+    }
+    assert_eq!(
+        names,
+        [
+            "project_added",
+            "repo_registered",
+            "kill_switch_turned",
+            "provider_suspended",
+            "heads_anchored"
+        ]
+    );
+    let written = |registration: &Registration| serde_json::to_value(registration).expect("plain");
+    assert_eq!(written(&with_way_out)["test_egress"], "as_project");
+    assert!(written(&registration("acme")).get("test_egress").is_none());
+}

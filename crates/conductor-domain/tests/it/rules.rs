@@ -1,6 +1,5 @@
 //! Rules whose edge a story does not show: exact pauses, exact names, answers and wishes that name something else.
 
-use conductor_domain::Refusal;
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::event::Event;
@@ -8,11 +7,15 @@ use conductor_domain::hold::HoldKind;
 use conductor_domain::input::{Action, Input};
 use conductor_domain::invariant::{BrokenLaw, broken_law};
 use conductor_domain::message::{Body, CommentRequest};
+use conductor_domain::phase::Phase;
 use conductor_domain::role::Role;
+use conductor_domain::run::{Counters, InFlight};
+use conductor_domain::time::Timestamp;
+use conductor_domain::{Refusal, Run, evolve};
 
 use crate::scenarios::way;
 use crate::script::{Came, play};
-use crate::world::{World, effect_id, kept, operator};
+use crate::world::{World, commit, effect_id, kept, operator};
 
 fn lived(lines: &[&str]) -> World {
     let mut world = World::new();
@@ -130,17 +133,94 @@ fn only_a_running_invocation_may_ask_for_a_comment() {
     );
 }
 
-/// LAW-5: half a ground is none.
+fn with_work(run: &mut Run, kind: EffectKind) {
+    let more = InFlight {
+        kind,
+        stopping: false,
+        must_be_heard: false,
+        overdue: None,
+    };
+    run.in_flight.insert(effect_id("r1.99.0"), more);
+}
+
+/// DESIGN §5: every law notices its breach; one that cannot be broken would watch over nothing.
 #[test]
-fn a_run_without_issue_or_without_workspace_has_no_ground() {
-    let world = lived(&["to planning"]);
-    assert_eq!(broken_law(world.run()), None);
-    let mut without_issue = world.run().clone();
-    without_issue.issue = None;
-    assert_eq!(broken_law(&without_issue), Some(BrokenLaw::HasGround));
-    let mut without_workspace = world.run().clone();
-    without_workspace.workspace = None;
-    assert_eq!(broken_law(&without_workspace), Some(BrokenLaw::HasGround));
+fn every_law_can_be_broken() {
+    type Breach = (&'static [&'static str], BrokenLaw, fn(&mut Run));
+    let breaches: &[Breach] = &[
+        (&["to planning"], BrokenLaw::OneWorkAtATime, |run| {
+            with_work(run, EffectKind::CommitWork);
+        }),
+        (&["to planning"], BrokenLaw::NeverStuck, |run| {
+            run.in_flight.clear()
+        }),
+        (&["to planning"], BrokenLaw::EndsClean, |run| {
+            run.cleaned_up = true
+        }),
+        (&["to plan gate", "ann rejects"], BrokenLaw::EndsClean, |run| {
+            run.in_flight.clear();
+        }),
+        (
+            &["to plan gate", "ann rejects", "cleaned up"],
+            BrokenLaw::EndsClean,
+            |run| run.holds = lived(&["to planning", "ann pauses"]).run().holds.clone(),
+        ),
+        (&["to plan gate"], BrokenLaw::GatesAreBound, |run| {
+            if let Phase::AwaitingPlanApproval(waiting) = &mut run.phase {
+                waiting.gate.opened_at = Timestamp(1);
+            }
+        }),
+        (&["to planning"], BrokenLaw::HasGround, |run| run.issue = None),
+        (&["to planning"], BrokenLaw::HasGround, |run| run.workspace = None),
+        (&["to proposing"], BrokenLaw::ProposesWhatWasTested, |run| {
+            if let Some(workspace) = &mut run.workspace {
+                workspace.head = commit(77);
+            }
+        }),
+        (&["to merge gate"], BrokenLaw::ProposesWhatWasTested, |run| {
+            if let Some(workspace) = &mut run.workspace {
+                workspace.head = commit(77);
+                workspace.pushed = Some(commit(77));
+            }
+        }),
+        (&["to merge gate"], BrokenLaw::ProposesWhatWasTested, |run| {
+            if let Some(workspace) = &mut run.workspace {
+                workspace.pushed = None;
+            }
+        }),
+        (
+            &["to plan gate", "ann rejects", "cleaned up"],
+            BrokenLaw::NothingAfterCleanUp,
+            |run| with_work(run, EffectKind::Push),
+        ),
+    ];
+    for (lines, law, breach) in breaches {
+        let mut run = lived(lines).run().clone();
+        assert_eq!(broken_law(&run), None, "{lines:?}");
+        breach(&mut run);
+        assert_eq!(broken_law(&run), Some(*law), "{lines:?}");
+    }
+}
+
+/// RUN-12: failures of one phase do not count in the next; the numbers of invocations go on.
+#[test]
+fn a_new_phase_counts_anew() {
+    let mut run = lived(&["to plan gate"]).run().clone();
+    let invocations = run.counters.invocations.clone();
+    assert!(!invocations.is_empty());
+    run.counters = Counters {
+        agent_failures: 2,
+        interruptions: 1,
+        environment_recreated: true,
+        ..run.counters
+    };
+    let began = Event::PlanningBegan { feedback: vec![] };
+    let run = evolve(Some(run), &began).expect("a run");
+    let expected = Counters {
+        invocations,
+        ..Counters::default()
+    };
+    assert_eq!(run.counters, expected);
 }
 
 fn asked(world: &World, kind: EffectKind) -> Effect {
