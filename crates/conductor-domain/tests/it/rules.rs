@@ -152,10 +152,10 @@ fn every_law_can_be_broken() {
             with_work(run, EffectKind::CommitWork);
         }),
         (&["to planning"], BrokenLaw::NeverStuck, |run| {
-            run.in_flight.clear()
+            run.in_flight.clear();
         }),
         (&["to planning"], BrokenLaw::EndsClean, |run| {
-            run.cleaned_up = true
+            run.cleaned_up = true;
         }),
         (&["to plan gate", "ann rejects"], BrokenLaw::EndsClean, |run| {
             run.in_flight.clear();
