@@ -1,6 +1,7 @@
 //! What may be reached, as people write it, and who may say so.
 
 use conductor_domain::egress::grant::{BadGrant, check};
+use conductor_domain::egress::host::BadHostName;
 use conductor_domain::egress::{EgressDenial, EgressReason, EgressWay, Grant, HostName};
 use conductor_domain::id::ProjectId;
 use conductor_domain::instance::{
@@ -167,4 +168,70 @@ fn grants_are_given_to_projects_and_taken_back() {
     let taken = decide_instance(&instance, &take("p", "files.example")).expect("granted before");
     instance = taken.iter().fold(instance, evolve_instance);
     assert_eq!(instance, before);
+}
+
+/// EXEC-3, S-35, S-37: only what is granted passes: this host or what is below it, this way, this port; the answer names what
+/// is missing.
+#[test]
+fn a_grant_opens_its_host_its_way_and_its_port() {
+    use EgressReason::{HostNotGranted, PortNotGranted};
+    use EgressWay::{Plain, Tunnel};
+
+    let grants = [
+        grant("files.example"),
+        grant("*.wide.example"),
+        grant("ports.example:8443"),
+        grant("http://plain.example"),
+    ];
+    for (way, host, port, answer) in [
+        (Tunnel, "files.example", 443, Ok(())),
+        (Tunnel, "files.example", 80, Err(PortNotGranted)),
+        (Plain, "files.example", 443, Err(HostNotGranted)),
+        (Plain, "files.example", 80, Err(HostNotGranted)),
+        (Tunnel, "sub.files.example", 443, Err(HostNotGranted)),
+        (Tunnel, "other.example", 443, Err(HostNotGranted)),
+        (Tunnel, "a.wide.example", 443, Ok(())),
+        (Tunnel, "a.b.wide.example", 443, Ok(())),
+        (Tunnel, "wide.example", 443, Err(HostNotGranted)),
+        (Tunnel, "notwide.example", 443, Err(HostNotGranted)),
+        (Tunnel, "ports.example", 8443, Ok(())),
+        (Tunnel, "ports.example", 443, Err(PortNotGranted)),
+        (Plain, "plain.example", 80, Ok(())),
+        (Plain, "plain.example", 443, Err(PortNotGranted)),
+        (Tunnel, "plain.example", 443, Err(HostNotGranted)),
+    ] {
+        let name = HostName::parse(host).expect("a host");
+        assert_eq!(name.as_str(), host);
+        assert_eq!(check(&grants, way, &name, port), answer, "{way:?} {host}:{port}");
+    }
+    let name = HostName::parse("files.example").expect("a host");
+    assert_eq!(check(&[], Tunnel, &name, 443), Err(HostNotGranted));
+}
+
+/// S-35: a name has an end; the longest there is passes, one character more does not.
+#[test]
+fn a_host_name_is_not_too_long() {
+    let long = |last: usize| format!("{}{}.example", "a.".repeat(122), "b".repeat(last));
+    assert_eq!(long(1).len(), 253);
+    assert!(HostName::parse(&long(1)).is_ok());
+    assert_eq!(HostName::parse(&long(2)), Err(BadHostName::Length));
+    assert_eq!(HostName::parse(&long(9)), Err(BadHostName::Length));
+    assert_eq!(HostName::parse(""), Err(BadHostName::Length));
+}
+
+/// S-34: an operator reads what a grant opens, and what it risks; a record holds it as it is written.
+#[test]
+fn a_grant_reads_with_its_risk() {
+    let risk = EgressWay::RISK;
+    for (text, read) in [
+        ("files.example", format!("tunnel to files.example ({risk})")),
+        (
+            "http://*.files.example:8080",
+            format!("plain requests to *.files.example on port 8080 ({risk})"),
+        ),
+    ] {
+        assert_eq!(grant(text).to_string(), read);
+    }
+    let kept = serde_json::to_value(grant("*.files.example")).expect("plain");
+    assert_eq!(kept["host"], "*.files.example");
 }
