@@ -1,11 +1,14 @@
 //! Rules whose edge a story does not show: exact pauses, exact names, answers and wishes that name something else.
 
 use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::digest::Digest;
 use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::event::Event;
+use conductor_domain::fault::Fault;
 use conductor_domain::hold::HoldKind;
-use conductor_domain::input::{Action, Input};
+use conductor_domain::input::{Action, Input, Report};
 use conductor_domain::invariant::{BrokenLaw, broken_law};
+use conductor_domain::invocation::{Purpose, Remains, ToolLogHead};
 use conductor_domain::message::{Body, CommentRequest};
 use conductor_domain::phase::Phase;
 use conductor_domain::role::Role;
@@ -302,4 +305,67 @@ fn what_waited_is_told_whole() {
     ];
     assert_eq!(message.kept(), expected.iter().collect::<Vec<_>>());
     assert!(message.details.is_empty());
+}
+
+/// GH-5: a check says who approved the plan, what the tests came to, and where to read on.
+#[test]
+fn a_check_says_what_it_rests_on() {
+    let world = lived(&["to merge gate"]);
+    let Effect::PublishCheck { summary, .. } = asked(&world, EffectKind::PublishCheck) else {
+        panic!("not a check");
+    };
+    let spec = &world.run().spec;
+    let read_on = format!("[run {}]({})", spec.run, spec.page);
+    for words in [
+        "plan approved by `ann`",
+        "exited 0",
+        "reviewed by the Reviewer agent",
+        &read_on,
+    ] {
+        assert!(summary.contains(words), "{words}: {summary}");
+    }
+}
+
+/// RUN-3: an answer to something else is no answer.
+#[test]
+fn a_report_of_another_kind_is_refused() {
+    let mut world = lived(&["to planning"]);
+    let invocation = world.waiting(EffectKind::Invoke).expect("it works");
+    let refused = world.give(Input::Performed {
+        effect: invocation.id,
+        report: Box::new(Report::CheckPublished),
+    });
+    assert!(
+        matches!(refused, Err(Refusal::ReportDoesNotFit { .. })),
+        "{refused:?}"
+    );
+}
+
+/// TOOL-4, INV-1a: what an invocation did before it met a fault is anchored, and was no chance of its agent.
+#[test]
+fn what_is_left_of_an_invocation_is_anchored() {
+    let mut world = lived(&["to planning"]);
+    let invocation = world.waiting(EffectKind::Invoke).expect("it works");
+    let tools = ToolLogHead {
+        calls: 3,
+        head: Digest::of(b"log"),
+    };
+    let decision = world.give(Input::Faulted {
+        effect: invocation.id.clone(),
+        attempt: 1,
+        fault: Fault::transient("gone"),
+        remains: Some(Box::new(Remains {
+            purpose: Purpose::Plan,
+            tools: tools.clone(),
+            papers: None,
+        })),
+    });
+    let anchored = Event::InvocationEnded {
+        effect: invocation.id,
+        purpose: Purpose::Plan,
+        counts: false,
+        tools,
+        papers: None,
+    };
+    assert!(decision.expect("taken").events.contains(&anchored));
 }
