@@ -61,10 +61,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             FIGURES.map(|figure| figure.name).join(", ")
         );
     }
-    let chosen = FIGURES
-        .iter()
-        .filter(|figure| arguments.is_empty() || arguments.iter().any(|name| name == figure.name));
+    let is_chosen = |name: &str| arguments.is_empty() || arguments.iter().any(|wanted| wanted == name);
+    let chosen = FIGURES.iter().filter(|figure| is_chosen(figure.name));
     setup::for_tests()?;
+    if is_chosen("skills") {
+        setup::for_figures_of_skills()?;
+    }
     process::run(&mut cargo(BUILD))?;
     let release = workspace::target().join("release");
     let mut missed = Vec::new();

@@ -15,6 +15,7 @@ mod interpreter;
 mod skills_ref;
 mod scanners;
 mod mcp;
+mod skill_peers;
 
 use std::process::ExitCode;
 
@@ -116,6 +117,11 @@ pub(crate) fn for_tests_without_docker() -> Result<()> {
     chromium::ensure()?;
     axe::ensure()?;
     interpreter::node()
+}
+
+/// Makes sure of the programs that installing skills is measured against; only its figures start them.
+pub(crate) fn for_figures_of_skills() -> Result<()> {
+    skill_peers::ensure()
 }
 
 /// Makes sure of what the demo starts.
