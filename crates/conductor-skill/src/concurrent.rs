@@ -33,3 +33,31 @@ where
     }
     answers.into_iter().flatten().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// SKILL-1: many at once, but never more than asked for, and the answers keep their order.
+    #[tokio::test]
+    async fn no_more_than_the_limit_work_at_once() {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let work = (0..40).map(|number: usize| {
+            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                // Lets everybody else begin who may.
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                now.fetch_sub(1, Ordering::SeqCst);
+                number
+            }
+        });
+        let answers = each(4, work.collect()).await;
+        assert_eq!(answers, (0..40).collect::<Vec<_>>());
+        assert_eq!(most.load(Ordering::SeqCst), 4);
+    }
+}

@@ -10,6 +10,7 @@ use std::path::Path;
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use crate::config::{Config, Error, Programs, Skill};
+use crate::environment::Environment;
 use crate::name::SkillName;
 use crate::source::Source;
 
@@ -27,11 +28,52 @@ pub fn add(text: &str, file: &Path, skills: &[Skill]) -> Result<String, Error> {
     })
 }
 
-/// Takes skills out.
-pub fn remove(text: &str, file: &Path, names: &[SkillName]) -> Result<String, Error> {
+/// Takes skills out of environments, or out of all when none is named. A skill that is wanted nowhere is out.
+pub fn remove(
+    text: &str,
+    file: &Path,
+    names: &[SkillName],
+    environments: &[Environment],
+) -> Result<String, Error> {
     change(text, file, |tables| {
-        tables.retain(|table| !names.iter().any(|name| is_named(table, name)));
+        for table in tables.iter_mut() {
+            if names.iter().any(|name| is_named(table, name)) {
+                leave(table, environments);
+            }
+        }
+        tables.retain(|table| {
+            let is_meant = names.iter().any(|name| is_named(table, name));
+            !is_meant || !(environments.is_empty() || is_nowhere(table))
+        });
     })
+}
+
+/// Takes the targets in some environments out of a skill.
+fn leave(table: &mut Table, environments: &[Environment]) {
+    let stays = |environment: Option<&str>| {
+        let environment = environment.unwrap_or("local");
+        !environments.iter().any(|gone| gone.to_string() == environment)
+    };
+    match table.get_mut("targets") {
+        Some(Item::ArrayOfTables(targets)) => {
+            targets.retain(|target| stays(target.get("environment").and_then(Item::as_str)));
+        }
+        Some(Item::Value(Value::Array(targets))) => targets.retain(|target| {
+            let environment = target
+                .as_inline_table()
+                .and_then(|table| table.get("environment"));
+            stays(environment.and_then(Value::as_str))
+        }),
+        Some(Item::None | Item::Value(_) | Item::Table(_)) | None => {}
+    }
+}
+
+fn is_nowhere(table: &Table) -> bool {
+    match table.get("targets") {
+        Some(Item::ArrayOfTables(targets)) => targets.is_empty(),
+        Some(Item::Value(Value::Array(targets))) => targets.is_empty(),
+        Some(Item::None | Item::Value(_) | Item::Table(_)) | None => true,
+    }
 }
 
 /// Writes a file in one step.

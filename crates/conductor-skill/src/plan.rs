@@ -11,6 +11,9 @@ use crate::environment::Environment;
 use crate::lock::Put;
 use crate::name::SkillName;
 
+/// Why a skill stays that somebody worked on.
+pub(crate) const BY_HAND: &str = "it was changed by hand since it was installed";
+
 /// What would have to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -145,7 +148,7 @@ pub(crate) fn decide(facts: &Facts<'_>) -> (Action, Vec<String>) {
         identity,
         changed,
     } = facts;
-    let by_hand = "it was changed by hand since it was installed".to_owned();
+    let by_hand = BY_HAND.to_owned();
     let is_kept = *changed == Changed::Keep;
     match (found, wanted) {
         (Found::Absent, Some(_)) => {

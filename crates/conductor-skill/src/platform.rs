@@ -43,10 +43,10 @@ pub(crate) fn symlink(to: &Path, link: &Path) -> io::Result<()> {
     std::os::windows::fs::symlink_dir(to, link)
 }
 
-/// What to do when links are refused; on Windows they need a privilege.
+/// What to do when links are refused; on Windows they need a privilege, and no other system has an error of that number.
 pub(crate) fn symlink_hint(error: &io::Error) -> &'static str {
     const PRIVILEGE_NOT_HELD: i32 = 1314;
-    if cfg!(windows) && error.raw_os_error() == Some(PRIVILEGE_NOT_HELD) {
+    if error.raw_os_error() == Some(PRIVILEGE_NOT_HELD) {
         "switch Developer Mode on or run as administrator, or set `install.mode = \"copy\"`"
     } else {
         "look at the permissions of the directory, or set `install.mode = \"copy\"`"
@@ -78,4 +78,32 @@ fn aside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push("-aside");
     path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SKILL-2: where a link needs a privilege, the hint says which, and that a copy needs none.
+    #[test]
+    fn a_refused_link_is_told_with_the_privilege_that_it_needs() {
+        let hint = |number| symlink_hint(&io::Error::from_raw_os_error(number));
+        assert!(hint(1314).contains("Developer Mode"), "{}", hint(1314));
+        assert!(hint(13).contains("permissions"), "{}", hint(13));
+        assert!([1314, 13].iter().all(|number| hint(*number).contains("copy")));
+    }
+
+    /// SKILL-2.
+    #[test]
+    fn names_change_places() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (fresh, place) = (dir.path().join("fresh"), dir.path().join("place"));
+        fs::create_dir(&fresh).expect("made");
+        fs::write(&place, "old").expect("written");
+        exchange(&fresh, &place).expect("exchanged");
+        assert!(place.is_dir());
+        assert_eq!(fs::read_to_string(&fresh).expect("read"), "old");
+        let names = fs::read_dir(dir.path()).expect("listed").count();
+        assert_eq!(names, 2, "nothing else is left");
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conductor_port::target::{Changed, Found, Mode, Placement};
+use conductor_port::target::{Changed, Found, Mode, Placement, TargetFault};
 use conductor_port::upstream::Upstream;
 use serde::Serialize;
 
@@ -104,7 +104,17 @@ pub struct Report {
 }
 
 impl Scope {
-    fn has(&self, name: &SkillName, environment: &Environment) -> bool {
+    /// Tells whether a skill is meant in any of its places.
+    pub fn has_any(&self, skill: &Skill) -> bool {
+        let mut environments = skill.targets.iter().map(|target| &target.environment);
+        let is_meant = self.skills.is_empty() || self.skills.contains(&skill.name);
+        let is_there = self.environments.is_empty()
+            || environments.any(|environment| self.environments.contains(environment));
+        is_meant && is_there
+    }
+
+    /// Tells whether a skill is meant in an environment.
+    pub fn has(&self, name: &SkillName, environment: &Environment) -> bool {
         (self.skills.is_empty() || self.skills.contains(name))
             && (self.environments.is_empty() || self.environments.contains(environment))
     }
@@ -196,11 +206,9 @@ impl Work {
                 .get(&wish.environment)
                 .and_then(|open| match &wish.root {
                     Ok(root) => open.placement(root, &wish.skill),
-                    Err(put) => put.placement(&wish.skill).map_err(|error| {
-                        conductor_port::target::TargetFault::Refused {
-                            path: error.path.clone(),
-                            why: error.why.to_owned(),
-                        }
+                    Err(put) => put.placement(&wish.skill).map_err(|error| TargetFault::Refused {
+                        path: error.path.clone(),
+                        why: error.why.to_owned(),
                     }),
                 });
             match judged {

@@ -8,7 +8,7 @@ use conductor_port::target::{Changed, TargetFault};
 
 use super::Outcome;
 use crate::lock::Put;
-use crate::plan::{Action, Item, Trouble};
+use crate::plan::{Action, BY_HAND, Item, Trouble};
 use crate::targets::Open;
 
 /// What the lock learns from one place.
@@ -66,10 +66,15 @@ pub(super) async fn perform(
         (Action::Noop, None) => Step::quiet(Outcome::Unchanged, Remember::Gone),
         (Action::Conflict, _) => Step {
             warnings: vec![format!(
-                "{} in {} stays as it is: {}",
+                "{} in {} stays as it is: {}; {}",
                 item.path,
                 item.environment,
-                item.reasons.join("; ")
+                item.reasons.join("; "),
+                if item.reasons.iter().any(|reason| reason == BY_HAND) {
+                    "--force gives it up"
+                } else {
+                    "move it away, or name another directory"
+                }
             )],
             ..Step::quiet(Outcome::Skipped, Remember::Nothing)
         },

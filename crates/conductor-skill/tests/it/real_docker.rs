@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use conductor_contract::target::TargetSubject;
 use conductor_port::target::{Changed, Found, Installed, Mode, Placement, TargetAdapter as _, TargetFault};
@@ -254,7 +255,9 @@ async fn a_user_who_is_not_root_owns_what_arrives() {
 
 /// A container without a shell, or anything else that could be started.
 fn bare() -> (String, Container) {
-    let image = format!("conductor-skill-test-bare-{}", std::process::id());
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let image = format!("conductor-skill-test-bare-{}-{number}", std::process::id());
     let dir = tempfile::tempdir().expect("a temporary directory");
     // The one program there is: a loop that waits. Made from the image that every test has.
     let maker = Container::start(&[]);
@@ -322,6 +325,39 @@ async fn a_container_without_a_shell_takes_skills_too() {
         matches!(&taken, Err(TargetFault::Failed { what, .. }) if what.contains("no program that removes files")),
         "{taken:?}"
     );
+    drop(container);
+    docker(&["rmi", &image]);
+}
+
+/// A copy into a container without a shell that breaks off half-way: the old version stands behind its link.
+#[tokio::test]
+async fn a_copy_without_a_shell_that_breaks_off_keeps_the_old_version() {
+    let (image, container) = bare();
+    let plain = adapter(&container, None);
+    let stage = Stage::new("/srv/skills");
+    let old = stage.install(&plain).await.expect("installed");
+    kit::write(&stage.source.join("new.txt"), "two");
+    // The first part of the stream arrives; its head alone is longer than what is let through.
+    let program = stage.dir.path().join("docker");
+    kit::program(
+        &program,
+        "#!/bin/sh\nif [ \"$1 $2\" = 'cp -' ]; then head -c 9000 | docker \"$@\"; else exec docker \"$@\"; fi\n",
+    );
+    let put = stage.install(&adapter(&container, Some(&program))).await;
+    assert!(
+        matches!(
+            put,
+            Err(TargetFault::Incomplete { .. } | TargetFault::Failed { .. })
+        ),
+        "{put:?}"
+    );
+    let expected = Found::Managed {
+        mode: Mode::Copy,
+        recorded: old.digest.clone(),
+        actual: old.digest,
+    };
+    assert_eq!(stage.found(&plain).await, expected);
+    stage.install(&plain).await.expect("mended");
     drop(container);
     docker(&["rmi", &image]);
 }

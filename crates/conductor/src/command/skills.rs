@@ -90,11 +90,17 @@ enum SkillsCommand {
         /// The skills
         #[arg(required = true)]
         skills: Vec<String>,
+        /// Only out of these environments: local, docker:<container>
+        #[arg(long = "target", short = 't', value_name = "ENVIRONMENT")]
+        targets: Vec<String>,
         #[command(flatten)]
         how: How,
     },
     /// Lists the skills and where they are
-    List,
+    List {
+        #[command(flatten)]
+        scope: Scope,
+    },
     /// Removes what no skill needs any more from the store
     Clean {
         /// Says what would be removed, and writes nothing
@@ -128,7 +134,7 @@ pub(crate) struct Scope {
     /// Only these skills
     pub(crate) skills: Vec<String>,
     /// Only these environments: local, docker:<container>
-    #[arg(long = "target", value_name = "ENVIRONMENT")]
+    #[arg(long = "target", short = 't', value_name = "ENVIRONMENT")]
     pub(crate) targets: Vec<String>,
 }
 
@@ -158,8 +164,10 @@ pub(crate) async fn skills(session: &Session, args: SkillsArgs) -> Result<Exit, 
         SkillsCommand::Verify { scope, strict } => look::verify(&desk, &scope, strict).await,
         SkillsCommand::Doctor { scope, strict } => look::doctor(&desk, &scope, strict).await,
         SkillsCommand::Update { scope, apply, how } => change::update(&desk, &scope, apply, &how).await,
-        SkillsCommand::Remove { skills, how } => change::remove(&desk, &skills, &how).await,
-        SkillsCommand::List => look::list(&desk),
+        SkillsCommand::Remove { skills, targets, how } => {
+            change::remove(&desk, &Scope { skills, targets }, &how).await
+        }
+        SkillsCommand::List { scope } => look::list(&desk, &scope),
         SkillsCommand::Clean { dry_run } => keep::clean(&desk, dry_run),
         SkillsCommand::Export => keep::export(&desk),
         SkillsCommand::Import { from, force, dry_run } => keep::import(&desk, &from, force, dry_run),

@@ -25,6 +25,11 @@ impl<const N: usize> Table<N> {
         self.rows.push(cells.map(|cell| visible::line(&cell)));
     }
 
+    /// Tells whether there are no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Renders it, or `empty` where there is nothing.
     pub(crate) fn render(&self, empty: &str) -> String {
         self.render_within(None, empty)

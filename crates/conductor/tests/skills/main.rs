@@ -8,3 +8,5 @@ mod stage;
 mod defects;
 mod sources;
 mod words;
+mod shapes;
+mod places;

@@ -65,8 +65,18 @@ fn a_file_that_is_wrong_is_told_and_nothing_is_done() {
             );
         }
     }
-    let ran = stage.run(&["install", "./x", "--target", "ssh:host"]);
-    assert_ne!(ran.code, 0);
+    // So is what is asked for by hand.
+    fs::remove_file(stage.path("data/skills/skills.toml")).expect("removed");
+    stage.skill("src/alpha", "one");
+    for command in ["install", "add"] {
+        let ran = stage.run(&[command, "./src", "--target", "ssh:host"]).ends(2);
+        assert!(
+            ran.stderr.contains("CDR0704") && ran.stderr.contains("reserved"),
+            "{command}: {}",
+            ran.stderr
+        );
+    }
+    assert!(!stage.path("data/skills/skills.toml").exists());
 }
 
 /// SKILL-4: a person's comments and order survive what the program adds and removes.

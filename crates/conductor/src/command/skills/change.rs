@@ -14,7 +14,7 @@ use conductor_skill::work::{self, Outcome, Plan, Report, Work};
 use serde::Serialize;
 
 use super::choose::Choice;
-use super::desk::{Desk, Writing, names, of_config, scope};
+use super::desk::{Desk, Writing, of_config, scope};
 use super::{How, Scope, show};
 use crate::exit::{Exit, Failure};
 use crate::out::Out;
@@ -50,11 +50,13 @@ pub(super) async fn install(desk: &Desk, choice: Choice, how: &How) -> Result<Ex
     let Some((text, chosen)) = chosen(desk, &choice, writing).await? else {
         return Ok(Exit::Ok);
     };
+    let environments = choice.environments()?;
     let config = desk.parse(&text)?;
     let mut work = desk.work(config, writing)?;
     let scope = work::Scope {
         skills: chosen,
-        environments: Vec::new(),
+        // A container that does not run is no reason against another place.
+        environments,
         changed: changed(how),
         freshness: Freshness::Newest,
     };
@@ -108,28 +110,34 @@ pub(super) async fn apply(desk: &Desk, given: &Scope, how: &How) -> Result<Exit,
     Ok(show::ending(&report.failures, is_left, how))
 }
 
-/// Takes skills away.
-pub(super) async fn remove(desk: &Desk, given: &[String], how: &How) -> Result<Exit, Failure> {
-    let config = desk.config()?;
-    let lock = desk.lock()?;
-    let known = |name: &SkillName| {
-        config.skills.iter().any(|skill| skill.name == *name) || lock.skill(name).is_some()
-    };
-    let skills = names(given, known)?;
+/// Takes skills away, everywhere or out of some environments.
+pub(super) async fn remove(desk: &Desk, given: &Scope, how: &How) -> Result<Exit, Failure> {
+    let (config, lock) = (desk.config()?, desk.lock()?);
+    let scope = scope(&config, &lock, given, how)?;
+    for name in &scope.skills {
+        let wanted = config.skills.iter().find(|skill| skill.name == *name);
+        let is_there = wanted.is_some_and(|skill| scope.has_any(skill))
+            || lock
+                .skill(name)
+                .is_some_and(|locked| locked.targets.iter().any(|put| scope.has(name, &put.environment)));
+        if !scope.environments.is_empty() && !is_there {
+            return Err(Failure::coded(
+                "CDR0713",
+                format!("skill `{name}` is not in {}", given.targets.join(", ")),
+                "`conductor skills list` shows where it is",
+            )
+            .exiting(Exit::Usage));
+        }
+    }
     let text = desk.text()?.unwrap_or_else(|| edit::EMPTY.to_owned());
-    let text = edit::remove(&text, &desk.file, &skills).map_err(|error| of_config(&error))?;
+    let text = edit::remove(&text, &desk.file, &scope.skills, &scope.environments)
+        .map_err(|error| of_config(&error))?;
     let writing = if how.dry_run {
         Writing::Nothing
     } else {
         Writing::Allowed
     };
     let mut work = desk.work(desk.parse(&text)?, writing)?;
-    let scope = work::Scope {
-        skills,
-        environments: Vec::new(),
-        changed: changed(how),
-        freshness: Freshness::Locked,
-    };
     if how.dry_run {
         return planned(desk, &work, &scope, how).await;
     }
@@ -182,6 +190,10 @@ pub(super) async fn update(desk: &Desk, given: &Scope, apply: bool, how: &How) -
         fetch_registries(desk, &work).await
     };
     let plan = work.plan(&scope).await;
+    if apply && how.dry_run {
+        show::plan(desk.out, &plan)?;
+        return Ok(show::ending(&plan.troubles, has_conflict(&plan), how));
+    }
     let update = Update {
         registries,
         failed: plan.troubles.len(),
@@ -214,7 +226,7 @@ pub(super) async fn update(desk: &Desk, given: &Scope, apply: bool, how: &How) -
             })
             .collect(),
     };
-    if apply && !how.dry_run {
+    if apply {
         let report = carry_out(desk, &mut work, plan, how).await?;
         let is_left = report.items.iter().any(|done| done.outcome == Outcome::Skipped);
         return Ok(show::ending(&report.failures, is_left, how));
@@ -290,7 +302,7 @@ async fn chosen(
     let config: Config = desk.parse(&text)?;
     // Looking at a source writes nothing that is not wanted anyway.
     let writing = if choice.list { Writing::Nothing } else { writing };
-    let upstream = desk.work(config, writing)?.upstream;
+    let Work { config, upstream, .. } = desk.work(config, writing)?;
     let offers = choice.offers(desk, &*upstream).await?;
     if choice.list {
         desk.out.data(&offers, |offers| {
@@ -305,7 +317,16 @@ async fn chosen(
         })?;
         return Ok(None);
     }
-    let skills = choice.choose(offers, desk.out.can_ask())?;
+    let mut skills = choice.choose(offers, desk.out.can_ask())?;
+    for skill in &mut skills {
+        // Whoever names one more place has not given up the others.
+        let before = config.skills.iter().find(|known| known.name == skill.name);
+        for target in before.into_iter().flat_map(|known| &known.targets) {
+            if !skill.targets.contains(target) {
+                skill.targets.push(target.clone());
+            }
+        }
+    }
     let names = skills.iter().map(|skill| skill.name.clone()).collect();
     let text = edit::add(&text, &desk.file, &skills).map_err(|error| of_config(&error))?;
     Ok(Some((text, names)))

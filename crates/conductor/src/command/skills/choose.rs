@@ -154,10 +154,12 @@ impl Choice {
         let list = names.join(", ");
         for wanted in &self.skills {
             if !names.contains(wanted) {
-                return Err(unusable(format!(
-                    "{} holds no skill `{wanted}`; there are {list}",
-                    self.source
-                )));
+                return Err(Failure::coded(
+                    "CDR0705",
+                    format!("{} holds no skill `{wanted}`; there are {list}", self.source),
+                    "choose among these; --list shows what each is for",
+                )
+                .exiting(Exit::Usage));
             }
         }
         if offers.len() > 1 && self.skills.is_empty() && !self.all && can_ask {
@@ -187,6 +189,11 @@ impl Choice {
             .collect())
     }
 
+    /// The environments that were named.
+    pub(super) fn environments(&self) -> Result<Vec<Environment>, Failure> {
+        environments(&self.targets)
+    }
+
     fn targets(&self) -> Result<Vec<Target>, Failure> {
         let root = match (&self.path, &self.agent) {
             (Some(path), _) => path.clone(),
@@ -206,7 +213,7 @@ impl Choice {
             }
         };
         let mut targets = Vec::new();
-        for environment in environments(&self.targets)? {
+        for environment in self.environments()? {
             let root = match environment {
                 Environment::Local if !root.starts_with('~') => std::path::absolute(Path::new(&root))
                     .map_err(|error| Failure::because(format!("finding {root}"), &error))?

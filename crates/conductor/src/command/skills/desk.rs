@@ -144,7 +144,7 @@ pub(super) fn scope(config: &Config, lock: &Lock, given: &Scope, how: &How) -> R
 }
 
 /// Reads names of skills that must be known.
-pub(super) fn names(given: &[String], known: impl Fn(&SkillName) -> bool) -> Result<Vec<SkillName>, Failure> {
+fn names(given: &[String], known: impl Fn(&SkillName) -> bool) -> Result<Vec<SkillName>, Failure> {
     given
         .iter()
         .map(|text| {

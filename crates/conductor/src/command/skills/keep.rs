@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use conductor_skill::config::Config;
 use conductor_skill::edit;
 use conductor_skill::lock::Lock;
 use conductor_skill::store::Store;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use super::desk::{Desk, of_config};
 use crate::exit::{Exit, Failure};
 use crate::out::Out;
+use crate::show::words::count;
 
 #[derive(Debug, Serialize)]
 struct Made {
@@ -34,14 +36,14 @@ pub(super) fn init(desk: &Desk, force: bool) -> Result<Exit, Failure> {
 pub(super) fn import(desk: &Desk, from: &Path, force: bool, dry_run: bool) -> Result<Exit, Failure> {
     let text = std::fs::read_to_string(from)
         .map_err(|error| Failure::because(format!("reading {}", from.display()), &error))?;
-    let config = desk.parse(&text)?;
+    let config = Config::parse(&text, from, desk.home.as_deref()).map_err(|error| of_config(&error))?;
     if dry_run {
         let made = Made {
             config: desk.file.display().to_string(),
             skills: config.skills.len(),
         };
         desk.out.data(&made, |made| {
-            format!("{} skills would be taken over\n", made.skills)
+            format!("{} would be taken over\n", count(made.skills, "skill"))
         })?;
         return Ok(Exit::Ok);
     }
@@ -133,5 +135,8 @@ pub(super) fn clean(desk: &Desk, dry_run: bool) -> Result<Exit, Failure> {
             .collect();
         lines.concat()
     })?;
+    if unused.is_empty() {
+        desk.out.talk("✔ nothing there that no skill needs");
+    }
     Ok(Exit::Ok)
 }

@@ -17,11 +17,20 @@ use super::{How, Scope, show};
 use crate::exit::{Exit, Failure};
 use crate::out::Out;
 use crate::show::table::Table;
+use crate::show::words::count;
 
 /// Says what would have to be done.
 pub(super) async fn plan(desk: &Desk, given: &Scope, strict: bool) -> Result<Exit, Failure> {
     let plan = seen(desk, given).await?;
     show::plan(desk.out, &plan)?;
+    if plan.troubles.is_empty() {
+        let has_work = plan.items.iter().any(|item| item.action != Action::Noop);
+        desk.out.talk(if has_work {
+            "`conductor skills apply` does this"
+        } else {
+            "✔ nothing has to be done"
+        });
+    }
     let how = How {
         strict,
         ..How::default()
@@ -34,11 +43,22 @@ pub(super) async fn plan(desk: &Desk, given: &Scope, strict: bool) -> Result<Exi
 pub(super) async fn verify(desk: &Desk, given: &Scope, strict: bool) -> Result<Exit, Failure> {
     let plan = seen(desk, given).await?;
     show::plan(desk.out, &plan)?;
-    let differs = plan.items.iter().any(|item| item.action != Action::Noop);
-    Ok(match (plan.troubles.is_empty(), differs, strict) {
-        (true, false, _) => Exit::Ok,
-        (true, true, true) => Exit::Differs,
-        (false, _, _) | (true, true, false) => Exit::Failed,
+    let differing = plan
+        .items
+        .iter()
+        .filter(|item| item.action != Action::Noop)
+        .count();
+    if differing > 0 {
+        let places = count(plan.items.len(), "place");
+        desk.out
+            .talk(&format!("✘ not as it should be: {differing} of {places}"));
+    } else if plan.troubles.is_empty() {
+        desk.out.talk("✔ everything is as it should be");
+    }
+    Ok(match (plan.troubles.is_empty(), differing, strict) {
+        (true, 0, _) => Exit::Ok,
+        (true, _, true) => Exit::Differs,
+        (false, _, _) | (true, _, false) => Exit::Failed,
     })
 }
 
@@ -227,15 +247,21 @@ struct ListedTarget {
 }
 
 /// Lists the skills.
-pub(super) fn list(desk: &Desk) -> Result<Exit, Failure> {
+pub(super) fn list(desk: &Desk, given: &Scope) -> Result<Exit, Failure> {
     let config = desk.config()?;
     let lock = desk.lock()?;
+    let scope = scope(&config, &lock, given, &How::default())?;
     let skills: Vec<Listed> = config
         .skills
         .iter()
+        .filter(|skill| scope.has_any(skill))
         .map(|skill| {
             let locked = lock.skill(&skill.name);
-            let targets = skill.targets.iter().map(|target| {
+            let wanted = skill
+                .targets
+                .iter()
+                .filter(|target| scope.has(&skill.name, &target.environment));
+            let targets = wanted.map(|target| {
                 let put = locked.and_then(|locked| {
                     locked.targets.iter().find(|put| {
                         put.environment == target.environment

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use conductor_port::target::FileFault;
 use conductor_skill::label::{Labels, License};
 use conductor_skill::name::SkillName;
 use conductor_skill::plan::{Action, Item, Trouble};
@@ -47,9 +48,9 @@ pub(super) fn plan(out: Out, plan: &Plan) -> Result<(), Failure> {
     out.data(&PlanView::from(plan), |view| {
         let mut table = Table::new(["ACTION", "SKILL", "PLACE", "WHY"]);
         for item in view.items {
-            table.row(row(item.action.word(), item));
+            table.row(row(item.action.word(), item, &item.reasons));
         }
-        table.render("nothing is wanted anywhere")
+        rendered(&table, view.failures)
     })?;
     talk(out, &plan.troubles, &plan.warnings);
     Ok(())
@@ -60,15 +61,31 @@ pub(super) fn report(out: Out, report: &Report) -> Result<(), Failure> {
     out.data(report, |report| {
         let mut table = Table::new(["RESULT", "SKILL", "PLACE", "WHY"]);
         for done in &report.items {
-            table.row(row(result(done), &done.item));
+            // Why something was not there before is no news when it is.
+            let reasons: &[String] = match (&done.outcome, done.item.action) {
+                (Outcome::Done, Action::Create) => &[],
+                (Outcome::Done | Outcome::Unchanged | Outcome::Skipped | Outcome::Failed, _) => {
+                    &done.item.reasons
+                }
+            };
+            table.row(row(result(done), &done.item, reasons));
         }
-        table.render("nothing is wanted anywhere")
+        rendered(&table, &report.failures)
     })?;
     talk(out, &report.failures, &report.warnings);
     Ok(())
 }
 
-fn row(first: &str, item: &Item) -> [String; 4] {
+/// Where nothing could be looked at, the failures say all there is to say.
+fn rendered(table: &Table<4>, failures: &[Trouble]) -> String {
+    if failures.is_empty() || !table.is_empty() {
+        table.render("nothing is wanted anywhere")
+    } else {
+        String::new()
+    }
+}
+
+fn row(first: &str, item: &Item, reasons: &[String]) -> [String; 4] {
     let place = match item.environment.to_string().as_str() {
         "local" => item.path.clone(),
         environment => format!("{environment} {}", item.path),
@@ -77,7 +94,7 @@ fn row(first: &str, item: &Item) -> [String; 4] {
         first.to_owned(),
         item.skill.to_string(),
         place,
-        item.reasons.join("; "),
+        reasons.join("; "),
     ]
 }
 
@@ -97,7 +114,14 @@ pub(super) fn talk(out: Out, troubles: &[Trouble], warnings: &[String]) {
     for warning in warnings {
         out.talk(&format!("warning: {}", conductor_web::visible::line(warning)));
     }
+    let mut told: Vec<(&str, &[FileFault])> = Vec::new();
     for trouble in troubles {
+        // One container that does not run is one thing to tell, however many skills belong there.
+        let this = (trouble.what.as_str(), trouble.files.as_slice());
+        if told.contains(&this) {
+            continue;
+        }
+        told.push(this);
         let mut failure = Failure::coded(trouble.code, trouble.what.clone(), trouble.hint.clone());
         if !trouble.files.is_empty() {
             let files = trouble
@@ -141,7 +165,10 @@ pub(super) fn labels(out: Out, plan: &Plan) -> bool {
             License::NonPermissive => out.talk(&format!(
                 "! {name}: its license asks for more than credit: {hint}"
             )),
-            License::Unknown => out.talk(&format!("! {name}: its license is not known {hint}")),
+            License::Unknown if hint.is_empty() => {
+                out.talk(&format!("! {name}: it names no license"));
+            }
+            License::Unknown => out.talk(&format!("! {name}: its license is not known: {hint}")),
         }
     }
     is_risky
