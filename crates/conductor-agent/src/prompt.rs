@@ -139,6 +139,7 @@ fn about(kind: ArtifactKind, purpose: Purpose, round: Round) -> &'static str {
         | ArtifactKind::Receipt
         | ArtifactKind::Scenario
         | ArtifactKind::Skill
-        | ArtifactKind::Dependencies => "made by Conductor",
+        | ArtifactKind::Dependencies
+        | ArtifactKind::Policy => "made by Conductor",
     }
 }

@@ -59,6 +59,7 @@ fn instance(projects: &[&str]) -> (Instance, String) {
         kill_switch: true,
         suspensions: BTreeMap::new(),
         egress: BTreeMap::new(),
+        policies: vec![],
     };
     let json = serde_json::to_string(&instance).expect("an instance is plain data");
     (instance, json)

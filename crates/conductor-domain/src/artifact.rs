@@ -55,6 +55,8 @@ pub enum ArtifactKind {
     Dependencies,
     /// The skills of a role, by name, description and place.
     Skills,
+    /// The text of policies, from the operator.
+    Policy,
 }
 
 impl ArtifactKind {
@@ -77,6 +79,7 @@ impl ArtifactKind {
             Self::Skill => "skill",
             Self::Dependencies => "dependencies",
             Self::Skills => "skills",
+            Self::Policy => "policy",
         }
     }
 }

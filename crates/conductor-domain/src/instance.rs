@@ -2,16 +2,22 @@
 //!
 //! `admit` tells whether an effect may be dispatched now. This module does not know any single run.
 
+mod refusal;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::artifact::Artifact;
 use crate::digest::Digest;
 use crate::effect::EffectKind;
 use crate::egress::Grant;
 use crate::id::{OperatorName, ProjectId, RepoId, RunId};
+use crate::policy::{LONGEST_POLICY, LockedPolicy, PolicyLayer, PolicyScope, PolicyVersions, StoredPolicy};
 use crate::spec::RepoRef;
 use crate::time::Timestamp;
+
+pub use refusal::InstanceRefusal;
 
 /// Something that happens to the instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +61,15 @@ pub enum InstanceInput {
         project: ProjectId,
         /// What may not be reached any more.
         grant: Grant,
+    },
+    /// An operator sets the policies of a project or a repository; engine's intake has read and checked the text (SEC-1).
+    SetPolicy {
+        /// Who.
+        by: OperatorName,
+        /// Where it counts.
+        scope: PolicyScope,
+        /// The text, kept.
+        text: Artifact,
     },
     /// A provider refuses work on an account until a time (BEY-5).
     ProviderLimited {
@@ -105,6 +120,13 @@ pub enum InstanceEvent {
         project: ProjectId,
         grant: Grant,
     },
+    /// A text of policies has its next version; runs that start from now on are held to it.
+    PolicySet {
+        by: OperatorName,
+        scope: PolicyScope,
+        version: u32,
+        text: Artifact,
+    },
     /// An account is suspended until a time.
     ProviderSuspended { account: String, until: Timestamp },
     /// The heads of all run chains at this point.
@@ -120,6 +142,7 @@ impl InstanceEvent {
             Self::KillSwitchTurned { .. } => "kill_switch_turned",
             Self::EgressGranted { .. } => "egress_granted",
             Self::EgressRevoked { .. } => "egress_revoked",
+            Self::PolicySet { .. } => "policy_set",
             Self::ProviderSuspended { .. } => "provider_suspended",
             Self::HeadsAnchored { .. } => "heads_anchored",
         }
@@ -174,6 +197,9 @@ pub struct Instance {
     /// What the sandboxes of each project may reach.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub egress: BTreeMap<ProjectId, Vec<Grant>>,
+    /// The stored policies, each scope once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicyVersions>,
 }
 
 impl Instance {
@@ -181,73 +207,30 @@ impl Instance {
     pub fn egress_of(&self, project: &ProjectId) -> &[Grant] {
         self.egress.get(project).map_or(&[], Vec::as_slice)
     }
-}
 
-/// Why the instance did not accept an input.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InstanceRefusal {
-    /// The project exists.
-    #[error("project `{0}` exists already")]
-    ProjectExists(ProjectId),
-    /// There is no such project.
-    #[error("there is no project `{0}`")]
-    NoSuchProject(ProjectId),
-    /// The repository belongs to another project.
-    #[error("{repo} is registered in project `{project}` already")]
-    RepoElsewhere {
-        /// The repository.
-        repo: String,
-        /// Its project.
-        project: ProjectId,
-    },
-    /// No test command was given.
-    #[error("a repository needs a test command")]
-    NoTestCommand,
-    /// No run could ever start.
-    #[error("a repository needs at least one slot")]
-    NoSlot,
-    /// The switch stands like that already.
-    #[error("the kill switch is {} already", if *.0 { "on" } else { "off" })]
-    SwitchStands(bool),
-    /// There is no such grant to take back.
-    #[error("project `{project}` was not granted {grant}")]
-    NotGranted {
-        /// The project.
-        project: ProjectId,
-        /// The grant.
-        grant: Grant,
-    },
-}
-
-impl InstanceRefusal {
-    /// The stable code; a page in `docs/error/` explains it.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::ProjectExists(_) => "CDR0201",
-            Self::NoSuchProject(_) => "CDR0202",
-            Self::RepoElsewhere { .. } => "CDR0203",
-            Self::NoTestCommand => "CDR0204",
-            Self::NoSlot => "CDR0205",
-            Self::SwitchStands(_) => "CDR0206",
-            Self::NotGranted { .. } => "CDR0207",
-        }
+    /// Every version of the policies of a scope.
+    pub fn policy_of(&self, scope: &PolicyScope) -> Option<&PolicyVersions> {
+        self.policies.iter().find(|known| known.scope == *scope)
     }
 
-    /// What a person can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::ProjectExists(_) => "use it, or choose another name",
-            Self::NoSuchProject(_) => {
-                "`conductor project list` shows the projects; `conductor project add` makes one"
-            }
-            Self::RepoElsewhere { .. } => "a repository belongs to one project",
-            Self::NoTestCommand => "say it with --test '<command>'",
-            Self::NoSlot => "give --slots 1 or more",
-            Self::SwitchStands(_) => "nothing is to be done",
-            Self::NotGranted { .. } => {
-                "`conductor egress list` shows the grants; what `[egress]` of the settings file allows is taken back there"
-            }
-        }
+    /// The newest texts that count for a repository of a project, in the order of their layers.
+    pub fn policies_for(&self, project: &ProjectId, repo: Option<RepoId>) -> Vec<LockedPolicy> {
+        let project = PolicyScope::Project {
+            project: project.clone(),
+        };
+        let repo = repo.map(|repo| (PolicyLayer::Repository, PolicyScope::Repo { repo }));
+        [(PolicyLayer::Project, project)]
+            .into_iter()
+            .chain(repo)
+            .filter_map(|(layer, scope)| {
+                let (version, stored) = self.policy_of(&scope)?.newest()?;
+                Some(LockedPolicy {
+                    layer,
+                    version,
+                    text: stored.text.clone(),
+                })
+            })
+            .collect()
     }
 }
 
@@ -323,6 +306,7 @@ pub fn decide_instance(
                 grant: grant.clone(),
             }])
         }
+        InstanceInput::SetPolicy { by, scope, text } => set_policy(instance, by, scope, text),
         InstanceInput::ProviderLimited { account, until } => {
             let later = instance
                 .suspensions
@@ -341,6 +325,37 @@ pub fn decide_instance(
             Ok(vec![InstanceEvent::HeadsAnchored { heads: heads.clone() }])
         }
     }
+}
+
+/// Makes the next version of a scope's policies; the text that counts already is none.
+fn set_policy(
+    instance: &Instance,
+    by: &OperatorName,
+    scope: &PolicyScope,
+    text: &Artifact,
+) -> Result<Vec<InstanceEvent>, InstanceRefusal> {
+    match scope {
+        PolicyScope::Project { project } if !instance.projects.contains(project) => {
+            return Err(InstanceRefusal::NoSuchProject(project.clone()));
+        }
+        PolicyScope::Repo { repo } if !instance.repos.contains_key(repo) => {
+            return Err(InstanceRefusal::NoSuchRepo(*repo));
+        }
+        PolicyScope::Project { .. } | PolicyScope::Repo { .. } => {}
+    }
+    if text.truncated || text.bytes > LONGEST_POLICY {
+        return Err(InstanceRefusal::PolicyTooLong);
+    }
+    let newest = instance.policy_of(scope).and_then(PolicyVersions::newest);
+    if newest.is_some_and(|(_, stored)| stored.text == *text) {
+        return Ok(vec![]);
+    }
+    Ok(vec![InstanceEvent::PolicySet {
+        by: by.clone(),
+        scope: scope.clone(),
+        version: newest.map_or(1, |(version, _)| version + 1),
+        text: text.clone(),
+    }])
 }
 
 /// Folds an event into the instance.
@@ -363,6 +378,19 @@ pub fn evolve_instance(mut instance: Instance, event: &InstanceEvent) -> Instanc
                 granted.retain(|known| known != grant);
             }
             instance.egress.retain(|_project, granted| !granted.is_empty());
+        }
+        InstanceEvent::PolicySet { by, scope, text, .. } => {
+            let stored = StoredPolicy {
+                by: by.clone(),
+                text: text.clone(),
+            };
+            match instance.policies.iter_mut().find(|known| known.scope == *scope) {
+                Some(known) => known.versions.push(stored),
+                None => instance.policies.push(PolicyVersions {
+                    scope: scope.clone(),
+                    versions: vec![stored],
+                }),
+            }
         }
         InstanceEvent::HeadsAnchored { .. } => {}
     }

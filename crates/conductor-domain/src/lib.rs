@@ -13,6 +13,7 @@ pub mod fault;
 pub mod role;
 pub mod artifact;
 pub mod skill;
+pub mod policy;
 pub mod spec;
 pub mod plan;
 pub mod forge;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::id::{IssueNumber, OperatorName, ProjectId, RepoId, RunId};
+use crate::policy::LockedPolicy;
 use crate::skill::SkillLock;
 use crate::time::Millis;
 
@@ -39,6 +40,9 @@ pub struct RunSpec {
     /// The skills of its roles, locked when it started (SKILL-5).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillLock>,
+    /// The texts of its policies, locked when it started; where there are none, Conductor's own count (SEC-1).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<LockedPolicy>,
 }
 
 impl RunSpec {
@@ -157,7 +161,7 @@ impl ExecutorName {
     }
 }
 
-/// The version of the policy that a run is held to.
+/// The version of the policy that a run is held to: the address of all texts that count together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PolicyVersion(pub String);

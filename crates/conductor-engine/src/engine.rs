@@ -25,6 +25,7 @@ use crate::laws::Laws;
 use crate::ports::Ports;
 use crate::recover::Recovered;
 use crate::redact::{KnownForms, Redact};
+use crate::rules::Compiled;
 use crate::trouble::{Trouble, Troubles, Watched};
 use crate::{anchor, commit, crash, dispatch, duty, intake, look, recover, telemetry, timer};
 
@@ -144,6 +145,8 @@ pub struct Engine {
     owed: Mutex<BTreeSet<StreamId>>,
     /// What the anchorer has read already.
     anchored: Mutex<Anchored>,
+    /// The policies that runs are held to.
+    pub(crate) compiled: Compiled,
     /// Watches the laws of runs.
     pub(crate) laws: Laws,
     /// What keeps this process from its work.
@@ -175,6 +178,7 @@ impl Engine {
             aside: Mutex::default(),
             owed: Mutex::default(),
             anchored: Mutex::default(),
+            compiled: Compiled::default(),
             laws: Laws::default(),
             troubles,
             repeats: AtomicU64::new(0),

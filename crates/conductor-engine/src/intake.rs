@@ -10,8 +10,10 @@ use conductor_domain::id::{IssueNumber, RunId};
 use conductor_domain::input::{Input, PolicyVerdict};
 use conductor_domain::instance::{Instance, InstanceInput, decide_instance};
 use conductor_domain::refusal::Refusal;
+use conductor_domain::spec::RunSpec;
 use conductor_domain::time::Timestamp;
 use conductor_domain::{Context, Run, decide};
+use conductor_policy::authority::{Action, Actor, Level, Request, Ruling, Target};
 use conductor_port::inbox::{Accepted, Submission, SubmitError};
 use conductor_port::ledger::{AppendError, RunRow, Settlement, StreamId};
 use conductor_port::views::{RunFilter, Views};
@@ -19,7 +21,7 @@ use tracing::Instrument as _;
 
 use crate::engine::Engine;
 use crate::redact::redact_value;
-use crate::{chain, commit, report, telemetry};
+use crate::{chain, commit, report, rules, telemetry};
 
 /// How often an input is decided anew because the stream had moved on; more is a livelock.
 const TRIES: u32 = 64;
@@ -225,7 +227,8 @@ pub(crate) fn state(row: &RunRow) -> Result<Run, Fault> {
     })
 }
 
-/// Reaches the verdict of policy `builtin-1`: registered repositories may be worked on while the kill switch is off.
+/// Reaches the verdict on a start: registered repositories may be worked on while the kill switch is off, by whom the
+/// policies allow that the run is held to (BEY-10).
 async fn verdict(engine: &Engine, run: &RunId, input: &Input) -> Result<PolicyVerdict, NotTaken> {
     let Input::StartRun { spec } = input else {
         return Ok(PolicyVerdict::Allow);
@@ -238,13 +241,41 @@ async fn verdict(engine: &Engine, run: &RunId, input: &Input) -> Result<PolicyVe
         return Err(Refusal::KillSwitchIsOn.into());
     }
     Ok(match instance.repos.get(&spec.repo.id) {
-        Some(registration) if registration.project == spec.project => PolicyVerdict::Allow,
+        Some(registration) if registration.project == spec.project => {
+            if !rules::are_current(spec, &instance) {
+                return Ok(PolicyVerdict::Deny {
+                    reason: format!("other policies count for {} now; start it again", spec.repo),
+                });
+            }
+            may_start(engine, spec).await?
+        }
         Some(registration) => PolicyVerdict::Deny {
             reason: format!("{} belongs to project `{}`", spec.repo, registration.project),
         },
         None => PolicyVerdict::Deny {
             reason: format!("{} is not registered", spec.repo),
         },
+    })
+}
+
+/// Asks the policies that the run is held to whether its starter may start it; what the starter wrote has no say.
+async fn may_start(engine: &Engine, spec: &RunSpec) -> Result<PolicyVerdict, Fault> {
+    let authority = rules::of_start(engine, spec).await?;
+    let verdict = authority.judge(&Request::new(
+        Actor::Operator {
+            name: spec.started_by.to_string(),
+            level: Level::Operator,
+        },
+        Action::StartRun,
+        Target::Repository {
+            name: spec.repo.to_string(),
+            change: None,
+        },
+    ));
+    let reason = format!("{}: {}", verdict.policy, verdict.reason);
+    Ok(match verdict.ruling {
+        Ruling::Allow => PolicyVerdict::Allow,
+        Ruling::RequireApproval | Ruling::Deny => PolicyVerdict::Deny { reason },
     })
 }
 
@@ -275,6 +306,10 @@ pub(crate) async fn submit_to_instance(
     input: InstanceInput,
 ) -> Result<Accepted, SubmitError> {
     let input = redact_value(engine.options.redactor.as_ref(), &input)?;
+    if let InstanceInput::SetPolicy { scope, text, .. } = &input {
+        let (instance, _head) = engine.ports.views.instance().await?;
+        rules::check(engine, &instance, scope, text).await??;
+    }
     let accepted = decide_and_commit_instance(engine, &input).await?;
     if matches!(input, InstanceInput::TurnKillSwitch { .. }) {
         follow_up(engine, StreamId::Instance).await;

@@ -14,6 +14,7 @@ pub mod redact;
 pub mod telemetry;
 pub mod record;
 pub mod chain;
+pub mod rules;
 mod intake;
 mod laws;
 mod trouble;

@@ -127,6 +127,7 @@ impl Arrives for InstanceInput {
             Self::TurnKillSwitch { .. } => "turn_kill_switch",
             Self::GrantEgress { .. } => "grant_egress",
             Self::RevokeEgress { .. } => "revoke_egress",
+            Self::SetPolicy { .. } => "set_policy",
             Self::ProviderLimited { .. } => "provider_limited",
             Self::HeadsCollected { .. } => "heads_collected",
         }
@@ -138,7 +139,8 @@ impl Arrives for InstanceInput {
             | Self::RegisterRepo { by, .. }
             | Self::TurnKillSwitch { by, .. }
             | Self::GrantEgress { by, .. }
-            | Self::RevokeEgress { by, .. } => Actor::operator(by),
+            | Self::RevokeEgress { by, .. }
+            | Self::SetPolicy { by, .. } => Actor::operator(by),
             Self::ProviderLimited { .. } => Actor::system("engine"),
             Self::HeadsCollected { .. } => Actor::system("anchor"),
         }

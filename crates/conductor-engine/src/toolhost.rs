@@ -9,7 +9,7 @@ mod log;
 mod rules;
 mod worktree;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
@@ -24,7 +24,7 @@ use conductor_domain::plan::{
 };
 use conductor_domain::role::Role;
 use conductor_domain::time::Millis;
-use conductor_policy::authority::Ruling;
+use conductor_policy::authority::{Authority, Ruling};
 use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
 use conductor_port::executor::Sandbox;
 use conductor_port::ledger::StreamId;
@@ -63,6 +63,8 @@ pub(crate) struct Guest {
     pub(crate) effect: EffectId,
     pub(crate) run: RunId,
     pub(crate) role: Role,
+    /// The policies that its run is held to.
+    pub(crate) authority: Arc<Authority>,
     /// How many calls it may make.
     pub(crate) calls: u32,
     /// How long one command may take.
@@ -288,7 +290,7 @@ impl<'a> ToolHost<'a> {
 impl Tools for ToolHost<'_> {
     async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault> {
         crash_point!("tool.before");
-        let verdict = rules::judge(&self.engine.options.authority, self.guest.role, &request);
+        let verdict = rules::judge(&self.guest.authority, self.guest.role, &request);
         let entry = rules::entry(&request, &verdict, &|text| self.redact(text));
         if self.asked.is_cancelled() || self.cut.is_cancelled() {
             self.deny(entry, "the invocation is over").await?;

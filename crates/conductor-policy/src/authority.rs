@@ -18,7 +18,9 @@ use std::sync::{Arc, LazyLock};
 use cedar_policy::{Authorizer, Decision, Effect, PolicyId, PolicySet, Schema, ValidationMode, Validator};
 use conductor_domain::digest::Digest;
 
-pub use expectation::{Mismatch, expect_all};
+/// Where a policy text belongs; later ones replace earlier ones.
+pub use conductor_domain::policy::PolicyLayer as Layer;
+pub use expectation::{Mismatch, expect_all, read_question};
 pub use flaw::Flaw;
 pub use relief::{InvalidRelief, Relief};
 pub use request::{Action, Actor, ChangeClass, Level, Request, Standing, Target};
@@ -36,30 +38,6 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 
 /// What decides when no policy does.
 const NOBODY: &str = "deny-by-default";
-
-/// Where a policy text belongs; later ones replace earlier ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Layer {
-    /// Conductor's own.
-    Shipped,
-    /// The project's.
-    Project,
-    /// The repository's.
-    Repository,
-    /// One run's.
-    Run,
-}
-
-impl std::fmt::Display for Layer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Shipped => "shipped",
-            Self::Project => "project",
-            Self::Repository => "repository",
-            Self::Run => "run",
-        })
-    }
-}
 
 /// What is decided about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,12 +108,21 @@ impl Authority {
     pub fn new(layers: &[(Layer, &str)]) -> Result<Self, Vec<Flaw>> {
         let mut layers: Vec<(Layer, &str)> = layers.to_vec();
         layers.push((Layer::Shipped, SHIPPED));
+        Self::locked(&layers)
+    }
+
+    /// Compiles exactly these layers, as a run keeps them: what is shipped now does not count unless it is among them.
+    pub fn locked(layers: &[(Layer, &str)]) -> Result<Self, Vec<Flaw>> {
+        let mut layers: Vec<(Layer, &str)> = layers.to_vec();
         layers.sort_by_key(|(layer, _)| *layer);
         let mut chosen = BTreeMap::new();
         let mut rules: BTreeMap<String, Rule> = BTreeMap::new();
-        let mut identity = String::new();
+        let version = address(
+            layers
+                .iter()
+                .map(|(layer, text)| (*layer, Digest::of(text.as_bytes()))),
+        );
         for (layer, text) in layers {
-            identity.push_str(&format!("{layer} {}\n", Digest::of(text.as_bytes())));
             for (rule, policy) in read(layer, text)? {
                 if rules
                     .get(&rule.id)
@@ -156,7 +143,7 @@ impl Authority {
         Ok(Self {
             policies,
             rules,
-            version: Digest::of(identity.as_bytes()),
+            version,
         })
     }
 
@@ -241,6 +228,17 @@ fn verdict(applying: &[&Rule]) -> Verdict {
             policy: rule.id.clone(),
         },
     )
+}
+
+/// Tells the address of texts that count together from their own addresses.
+pub fn address(texts: impl IntoIterator<Item = (Layer, Digest)>) -> Digest {
+    let mut texts: Vec<(Layer, Digest)> = texts.into_iter().collect();
+    texts.sort_by_key(|(layer, _)| *layer);
+    let lines: Vec<String> = texts
+        .iter()
+        .map(|(layer, digest)| format!("{layer} {digest}\n"))
+        .collect();
+    Digest::of(lines.concat().as_bytes())
 }
 
 /// Checks one layer's text by itself, as before it is saved.

@@ -6,6 +6,7 @@
 mod run;
 mod action;
 mod instance;
+mod policy;
 mod audit;
 mod problem;
 
@@ -14,6 +15,10 @@ pub use audit::{AuditView, FindingView, ReplayDifference, ReplayView};
 pub use instance::{
     AddProject, GrantEgress, GrantList, GrantView, Health, InstanceView, KillSwitch, LinkView, ProjectList,
     RegisterRepo, RepoList, RepoView, SuspensionView, TroubleView,
+};
+pub use policy::{
+    ExpectedView, MismatchView, PolicyExpectations, PolicyList, PolicyPlace, PolicyQuestion, PolicyText,
+    PolicyTexts, PolicyView, RuleView, RulingView, SetPolicy,
 };
 pub use problem::Problem;
 pub use run::{

@@ -9,7 +9,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use conductor_domain::id::{OperatorName, RunId};
-use conductor_domain::spec::{AgentSpec, ExecutorName, Limits, PolicyVersion};
+use conductor_domain::spec::{AgentSpec, ExecutorName, Limits};
 use conductor_domain::time::Timestamp;
 use conductor_port::blobs::Blobs;
 use conductor_port::clock::Clock;
@@ -24,6 +24,7 @@ use crate::backstage::Backstage;
 use crate::error::Error;
 use crate::page::session::Sessions;
 use crate::reader::Reader;
+use crate::rules::Rules;
 use crate::webhook::ReadDelivery;
 use crate::{guard, handle, page, stream, webhook};
 
@@ -56,8 +57,6 @@ pub struct RunDefaults {
     pub executor: ExecutorName,
     /// What it may use up.
     pub limits: Limits,
-    /// The policy that it is held to.
-    pub policy: PolicyVersion,
     /// Where runs have their pages.
     pub public_url: String,
 }
@@ -108,6 +107,7 @@ pub struct Door {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) forge: Arc<dyn Forge>,
     pub(crate) backstage: Arc<dyn Backstage>,
+    pub(crate) rules: Arc<dyn Rules>,
     pub(crate) settings: Settings,
     pub(crate) deliveries: Semaphore,
     pub(crate) sessions: Sessions,
@@ -129,6 +129,7 @@ impl Door {
         blobs: Arc<dyn Blobs>,
         forge: Arc<dyn Forge>,
         backstage: Arc<dyn Backstage>,
+        rules: Arc<dyn Rules>,
         settings: Settings,
     ) -> Self {
         let deliveries = Semaphore::new(webhook::AT_ONCE);
@@ -138,6 +139,7 @@ impl Door {
             blobs,
             forge,
             backstage,
+            rules,
             settings,
             deliveries,
             sessions: Sessions::default(),
@@ -163,6 +165,10 @@ pub fn router(door: Arc<Door>) -> Router {
             get(handle::instance::grants).post(handle::instance::allow_egress),
         )
         .route("/egress/revoke", post(handle::instance::revoke_egress))
+        .route("/policies", get(handle::policy::list).post(handle::policy::set))
+        .route("/policies/texts", get(handle::policy::texts))
+        .route("/policies/check", post(handle::policy::check))
+        .route("/policies/test", post(handle::policy::expect))
         .route("/kill-switch", post(handle::instance::kill_switch))
         .route("/approvals", get(handle::run::approvals))
         .route("/runs", get(handle::run::list).post(handle::run::start))

@@ -236,10 +236,13 @@ impl Error {
             Self::CannotStart(refusal) => refusal.status(),
             Self::Refused(_) | Self::Stale { .. } => StatusCode::CONFLICT,
             Self::InstanceRefused(refusal) => match refusal {
-                InstanceRefusal::NoSuchProject(_) | InstanceRefusal::NotGranted { .. } => {
-                    StatusCode::NOT_FOUND
-                }
-                InstanceRefusal::NoTestCommand | InstanceRefusal::NoSlot => StatusCode::UNPROCESSABLE_ENTITY,
+                InstanceRefusal::NoSuchProject(_)
+                | InstanceRefusal::NoSuchRepo(_)
+                | InstanceRefusal::NotGranted { .. } => StatusCode::NOT_FOUND,
+                InstanceRefusal::NoTestCommand
+                | InstanceRefusal::NoSlot
+                | InstanceRefusal::PolicyTooLong
+                | InstanceRefusal::PolicyInvalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
                 InstanceRefusal::ProjectExists(_)
                 | InstanceRefusal::RepoElsewhere { .. }
                 | InstanceRefusal::SwitchStands(_) => StatusCode::CONFLICT,

@@ -23,6 +23,7 @@ use conductor_domain::id::{
 use conductor_domain::instance::{
     Instance, InstanceInput, Registration, TestEgress, decide_instance, evolve_instance,
 };
+use conductor_domain::policy::LockedPolicy;
 use conductor_domain::spec::{
     AgentBackend, AgentSpec, ExecutorName, Limits, Mode, PolicyVersion, Priority, RepoRef, RunSpec,
 };
@@ -46,10 +47,11 @@ use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::api::{AuditView, ReplayView, TroubleView};
+use crate::api::{AuditView, ExpectedView, PolicyText, ReplayView, RulingView, TroubleView};
 use crate::backstage::{Backstage, Change, Talk};
 use crate::door::{Door, RunDefaults, Settings, Token, router};
 use crate::reader::Reader;
+use crate::rules::{PolicyLock, Rules};
 use crate::webhook::{Delivery, Hint, Rejected};
 
 /// The token of the door in tests.
@@ -125,7 +127,6 @@ impl Fake {
                 agents: Some(agents()),
                 executor: ExecutorName::UnsafePlain,
                 limits: Limits::default(),
-                policy: PolicyVersion("1".into()),
                 public_url: format!("http://{HOST}/"),
             },
             mint: Arc::new(|| RunId::parse("r-new").expect("a slug")),
@@ -147,6 +148,7 @@ impl Fake {
         let reader = Reader::new(fake.clone(), fake.clone(), fake.clone(), fake.clone());
         router(Arc::new(Door::new(
             reader,
+            fake.clone(),
             fake.clone(),
             fake.clone(),
             fake.clone(),
@@ -272,6 +274,7 @@ pub(crate) fn row(id: &str, issue: u64, pull_request: Option<u64>) -> RunRow {
         policy: PolicyVersion("1".into()),
         page: "http://c/r".into(),
         skills: vec![],
+        policies: vec![],
     };
     let started = Event::RunStarted { spec: Box::new(spec) };
     let mut state = conductor_domain::evolve(None, &started).expect("a run exists once it is started");
@@ -536,6 +539,33 @@ impl Forge for Fake {
 
     async fn git_token(&self, _: &RepoRef) -> Result<Option<GitToken>, Fault> {
         not_asked()
+    }
+}
+
+#[async_trait]
+impl Rules for Fake {
+    async fn lock(
+        &self,
+        policies: Vec<LockedPolicy>,
+        _own: Option<&str>,
+    ) -> Result<Result<PolicyLock, Vec<String>>, Fault> {
+        let version = PolicyVersion("1".into());
+        Ok(Ok(PolicyLock { version, policies }))
+    }
+
+    async fn texts(&self, _of: &[LockedPolicy]) -> Result<Vec<PolicyText>, Fault> {
+        Ok(vec![])
+    }
+
+    async fn judge(&self, _of: &[LockedPolicy], question: &str) -> Result<Result<RulingView, String>, Fault> {
+        Ok(Err(format!("`{question}` is no question")))
+    }
+
+    async fn expect(&self, _of: &[LockedPolicy], _expectations: &str) -> Result<ExpectedView, Fault> {
+        Ok(ExpectedView {
+            held: 0,
+            mismatches: vec![],
+        })
     }
 }
 

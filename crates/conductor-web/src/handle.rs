@@ -3,6 +3,7 @@
 //! Handlers decide nothing (DESIGN invariant 3). This module does not know how answers come about.
 
 pub(crate) mod instance;
+pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod audit;
 

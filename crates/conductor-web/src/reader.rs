@@ -2,6 +2,8 @@
 //!
 //! Changes nothing: of the ledger it uses `read` alone. This module does not know HTTP.
 
+mod policy;
+
 use std::sync::Arc;
 
 use conductor_domain::artifact::Artifact;

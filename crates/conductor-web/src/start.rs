@@ -6,14 +6,15 @@
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::id::IssueNumber;
 use conductor_domain::input::Input;
-use conductor_domain::instance::Registration;
+use conductor_domain::instance::{InstanceRefusal, Registration};
 use conductor_domain::spec::{AgentBackend, AgentSpec, Mode, Priority, RunSpec};
 use conductor_port::inbox::Submission;
 use conductor_port::views::RunFilter;
 
-use crate::api::{StartRun, Started};
+use crate::api::{PolicyPlace, StartRun, Started};
 use crate::door::Door;
 use crate::error::{Error, StartRefusal};
+use crate::rules::PolicyLock;
 
 /// Starts a run.
 pub(crate) async fn start(door: &Door, wish: StartRun) -> Result<Started, Error> {
@@ -29,6 +30,7 @@ pub(crate) async fn start(door: &Door, wish: StartRun) -> Result<Started, Error>
     let issue = IssueNumber(wish.issue);
     check_issue(door, &registration, issue).await?;
     let agents = agents(door, wish.scenario.as_deref()).await?;
+    let lock = policies(door, &registration, wish.policy.as_deref()).await?;
 
     let run = (door.settings.mint)();
     let defaults = &door.settings.run;
@@ -44,9 +46,10 @@ pub(crate) async fn start(door: &Door, wish: StartRun) -> Result<Started, Error>
         agents,
         executor: defaults.executor,
         limits: defaults.limits.clone(),
-        policy: defaults.policy.clone(),
+        policy: lock.version,
         page: page.clone(),
         skills: door.backstage.skills().await?,
+        policies: lock.policies,
     };
     let input = Input::StartRun { spec: Box::new(spec) };
     let submission = Submission {
@@ -57,6 +60,17 @@ pub(crate) async fn start(door: &Door, wish: StartRun) -> Result<Started, Error>
     };
     door.inbox.submit(submission).await?;
     Ok(Started { run, page })
+}
+
+/// Locks the policies that count now, with the run's own over them.
+async fn policies(door: &Door, registration: &Registration, own: Option<&str>) -> Result<PolicyLock, Error> {
+    let place = PolicyPlace {
+        repo: Some(registration.repo.to_string()),
+        ..PolicyPlace::default()
+    };
+    let stored = door.reader.policies_counting(&place).await?;
+    let locked = door.rules.lock(stored, own).await?;
+    Ok(locked.map_err(|flaws| InstanceRefusal::PolicyInvalid { flaws })?)
 }
 
 async fn check_issue(door: &Door, registration: &Registration, number: IssueNumber) -> Result<(), Error> {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    approvals, audit, completions, demo, doctor, egress, exec, kill_switch, open, project, projections, repo,
-    run, serve, skills, tools,
+    approvals, audit, completions, demo, doctor, egress, exec, kill_switch, open, policy, project,
+    projections, repo, run, serve, skills, tools,
 };
 
 /// Lets AI coding agents do engineering work on your repositories, under your control.
@@ -55,6 +55,9 @@ pub(crate) enum Command {
     /// Says what sandboxes may reach at the network
     #[command(subcommand)]
     Egress(egress::EgressCommand),
+    /// Says who may do what: stored policies, and questions to them
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Starts, watches and steers runs
     #[command(subcommand)]
     Run(run::RunCommand),
@@ -95,6 +98,7 @@ pub(crate) async fn dispatch(
         Command::Project(command) => project::project(session, command).await,
         Command::Repo(command) => repo::repo(session, command).await,
         Command::Egress(command) => egress::egress(session, command).await,
+        Command::Policy(command) => policy::policy(session, command).await,
         Command::Run(command) => run::run(session, command).await,
         Command::Approvals => approvals::approvals(session).await,
         Command::Open(args) => open::open(session, args).await,

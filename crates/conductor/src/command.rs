@@ -6,6 +6,7 @@ pub(crate) mod serve;
 pub(crate) mod project;
 pub(crate) mod repo;
 pub(crate) mod egress;
+pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod approvals;
 pub(crate) mod audit;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::egress::Grant;
-use conductor_domain::spec::{AgentBackend, AgentSpec, Limits, Mode, PolicyVersion};
+use conductor_domain::spec::{AgentBackend, AgentSpec, Limits, Mode};
 use conductor_domain::time::Millis;
 use conductor_engine::{PortRange, Recovered};
 use conductor_executor::Toolchain;
@@ -158,7 +158,6 @@ impl Server {
                 agents,
                 executor,
                 limits: setup.limits,
-                policy: PolicyVersion("builtin-1".to_owned()),
                 public_url,
             },
             mint: Arc::new(mint_run),
@@ -174,7 +173,16 @@ impl Server {
             records: records.clone(),
             skills: setup.skills,
         });
-        let door = Door::new(records.reader(), engine.clone(), keep, forge, backstage, settings);
+        let rules = Arc::new(records.rules());
+        let door = Door::new(
+            records.reader(),
+            engine.clone(),
+            keep,
+            forge,
+            backstage,
+            rules,
+            settings,
+        );
         let app = router(Arc::new(door));
         let stop = shutdown.clone().cancelled_owned();
         let http = tokio::spawn(async move { axum::serve(listener, app).with_graceful_shutdown(stop).await });

@@ -5,8 +5,11 @@
 use conductor_domain::digest::Digest;
 use conductor_domain::id::RunId;
 use conductor_port::views::RunFilter;
-use conductor_web::Reader;
-use conductor_web::api::{Approvals, AuditView, EventList, InstanceView, ReplayView, RunDetail, RunList};
+use conductor_web::api::{
+    Approvals, AuditView, EventList, ExpectedView, InstanceView, PolicyExpectations, PolicyList, PolicyPlace,
+    PolicyQuestion, PolicyTexts, ReplayView, RulingView, RunDetail, RunList,
+};
+use conductor_web::{Reader, Rules as _};
 
 use crate::client::Client;
 use crate::data_dir::DataDir;
@@ -115,6 +118,62 @@ impl Source {
         }
     }
 
+    /// Lists stored policies.
+    pub(crate) async fn policies(&self) -> Result<PolicyList, Failure> {
+        match self {
+            Self::Server(client) => client.get("/policies").await,
+            Self::Database(reader, _) => Ok(reader.policies().await?),
+        }
+    }
+
+    /// Reads texts of policies.
+    pub(crate) async fn policy_texts(&self, place: &PolicyPlace) -> Result<PolicyTexts, Failure> {
+        match self {
+            Self::Server(client) => {
+                client
+                    .get(&format!("/policies/texts?{}", place_query(place)))
+                    .await
+            }
+            Self::Database(reader, records) => {
+                let of = reader.policies_shown(place).await?;
+                Ok(PolicyTexts {
+                    texts: records.rules().texts(&of).await?,
+                })
+            }
+        }
+    }
+
+    /// Asks policies a question.
+    pub(crate) async fn judge(&self, of: PolicyPlace, question: String) -> Result<RulingView, Failure> {
+        match self {
+            Self::Server(client) => {
+                client
+                    .post("/policies/check", &PolicyQuestion { of, question })
+                    .await
+            }
+            Self::Database(reader, records) => {
+                let of = reader.policies_counting(&of).await?;
+                let ruling = records.rules().judge(&of, &question).await?;
+                Ok(ruling.map_err(|what| conductor_web::Error::Invalid { what })?)
+            }
+        }
+    }
+
+    /// Checks expectations of policies.
+    pub(crate) async fn expect(&self, of: PolicyPlace, text: String) -> Result<ExpectedView, Failure> {
+        match self {
+            Self::Server(client) => {
+                client
+                    .post("/policies/test", &PolicyExpectations { of, text })
+                    .await
+            }
+            Self::Database(reader, records) => {
+                let of = reader.policies_counting(&of).await?;
+                Ok(records.rules().expect(&of, &text).await?)
+            }
+        }
+    }
+
     /// Checks every stream.
     pub(crate) async fn verify(&self) -> Result<AuditView, Failure> {
         match self {
@@ -155,6 +214,20 @@ fn query(wanted: &Wanted) -> String {
     pairs
         .into_iter()
         .map(|(name, value)| format!("{name}={value}"))
+        .collect::<Vec<_>>()
+        .join("&")
+}
+
+fn place_query(place: &PolicyPlace) -> String {
+    let pairs = [
+        ("project", place.project.clone()),
+        ("repo", place.repo.clone()),
+        ("run", place.run.as_ref().map(ToString::to_string)),
+        ("version", place.version.map(|version| version.to_string())),
+    ];
+    let pairs = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    pairs
+        .map(|(name, value)| format!("{name}={}", encode(&value)))
         .collect::<Vec<_>>()
         .join("&")
 }

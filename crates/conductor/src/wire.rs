@@ -7,6 +7,8 @@ mod backstage;
 mod room;
 mod denied;
 mod skills;
+mod rules;
+mod deliveries;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,11 +26,10 @@ use conductor_executor::Toolchain;
 use conductor_gateway::door::Doors;
 use conductor_gateway::egress::{self, Egress, Outlets, Outside};
 use conductor_git::{Git, GitWorkspace, Identity, Protocol};
-use conductor_github::webhook as github;
 use conductor_port::clock::Clock;
 use conductor_store::{Claim, Database, Heard, OpenError, Settings};
+use conductor_web::Reader;
 use conductor_web::api::{AuditView, FindingView, ReplayDifference, ReplayView};
-use conductor_web::{Delivery, Hint, ReadDelivery, Reader, Rejected};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::task::JoinHandle;
 
@@ -40,6 +41,7 @@ use crate::settings::{DatabaseUrl, Told, ToldInspection};
 use crate::storage::Storage;
 
 pub(crate) use backstage::BehindTheDoor;
+pub(crate) use deliveries::deliveries;
 use denied::ToEngine;
 pub(crate) use room::{address, scratch};
 pub(crate) use skills::RoleSkills;
@@ -467,31 +469,6 @@ fn outlets(
     let egress = Egress::new(outside, denied, egress::Limits::default());
     let mint = Arc::new(|| SecretString::from(mint_secret()));
     Ok(Outlets::new(egress, doors, always, mint))
-}
-
-/// Lets the door read deliveries as GitHub words and signs them.
-pub(crate) fn deliveries(secret: SecretString) -> ReadDelivery {
-    Arc::new(move |delivery: Delivery<'_>| {
-        let headers = github::Headers {
-            event: delivery.event,
-            delivery: delivery.id,
-            signature: delivery.signature,
-        };
-        match github::receive(&secret, headers, delivery.body) {
-            Ok(hint) => Ok(hint.map(|hint| Hint {
-                delivery: hint.delivery,
-                event: hint.event,
-                body_hash: hint.body_digest,
-                repo: hint.repo,
-                subjects: hint.subjects,
-                pushed_branch: hint.pushed_branch,
-            })),
-            Err(github::Rejected::Incomplete) => Err(Rejected::Incomplete),
-            Err(github::Rejected::TooLarge | github::Rejected::Unsigned | github::Rejected::Forged) => {
-                Err(Rejected::NotSigned)
-            }
-        }
-    })
 }
 
 /// The words of a secret, for the redactor.

@@ -1,11 +1,13 @@
 //! What concerns more than one run: registrations, the kill switch, suspensions, and who may be dispatched.
 
+use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::effect::EffectKind;
 use conductor_domain::id::{ProjectId, RepoId};
 use conductor_domain::instance::{
     Admission, Instance, InstanceEvent, InstanceInput, InstanceRefusal, Registration, TestEgress, admit,
     decide_instance, evolve_instance,
 };
+use conductor_domain::policy::{LONGEST_POLICY, PolicyLayer, PolicyScope};
 use conductor_domain::time::Timestamp;
 
 use crate::world::{operator, spec};
@@ -216,6 +218,13 @@ fn events_and_registrations_are_written_as_they_are_named() {
         turn(true),
         limited(9),
         heads,
+        InstanceInput::SetPolicy {
+            by: operator("ann"),
+            scope: PolicyScope::Project {
+                project: project("acme"),
+            },
+            text: Artifact::of(ArtifactKind::Policy, b"text"),
+        },
     ] {
         for event in decide_instance(&instance, &input).expect("allowed") {
             let written = serde_json::to_value(&event).expect("plain");
@@ -231,10 +240,99 @@ fn events_and_registrations_are_written_as_they_are_named() {
             "repo_registered",
             "kill_switch_turned",
             "provider_suspended",
-            "heads_anchored"
+            "heads_anchored",
+            "policy_set"
         ]
     );
     let written = |registration: &Registration| serde_json::to_value(registration).expect("plain");
     assert_eq!(written(&with_way_out)["test_egress"], "as_project");
     assert!(written(&registration("acme")).get("test_egress").is_none());
+}
+
+/// SEC-1: every text is a version of its own, none is ever changed, and the newest of project and repository count together.
+#[test]
+fn policies_have_versions_and_the_newest_count_together() {
+    let text = |words: &str| Artifact::of(ArtifactKind::Policy, words.as_bytes());
+    let of_project = PolicyScope::Project {
+        project: project("p"),
+    };
+    let of_repo = PolicyScope::Repo { repo: RepoId(42) };
+    let set = |scope: &PolicyScope, text: Artifact| InstanceInput::SetPolicy {
+        by: operator("ann"),
+        scope: scope.clone(),
+        text,
+    };
+    let (instance, _) = after(&[
+        add("p"),
+        register(registration("p")),
+        set(&of_project, text("one")),
+        set(&of_repo, text("own")),
+        set(&of_project, text("two")),
+    ]);
+    let newest = instance.policies_for(&project("p"), Some(RepoId(42)));
+    let newest: Vec<(PolicyLayer, u32, Artifact)> = newest
+        .into_iter()
+        .map(|locked| (locked.layer, locked.version, locked.text))
+        .collect();
+    assert_eq!(
+        newest,
+        [
+            (PolicyLayer::Project, 2, text("two")),
+            (PolicyLayer::Repository, 1, text("own")),
+        ]
+    );
+    let versions = instance.policy_of(&of_project).expect("it was set");
+    assert_eq!(versions.version(1).map(|stored| &stored.text), Some(&text("one")));
+    assert_eq!((versions.version(0), versions.version(3)), (None, None));
+    assert_eq!(instance.policies_for(&project("p"), None).len(), 1);
+    assert_eq!(instance.policies_for(&project("q"), Some(RepoId(7))), []);
+    // What counts already is no new version, what stood there before is.
+    assert_eq!(
+        decide_instance(&instance, &set(&of_project, text("two"))),
+        Ok(vec![])
+    );
+    let again = decide_instance(&instance, &set(&of_project, text("one"))).expect("a version");
+    assert!(
+        matches!(again.as_slice(), [InstanceEvent::PolicySet { version: 3, .. }]),
+        "{again:?}"
+    );
+    let cut = Artifact {
+        truncated: true,
+        ..text("x")
+    };
+    let of_length = |bytes: u64| Artifact { bytes, ..text("x") };
+    assert_eq!(LONGEST_POLICY, 65_536);
+    let longest = decide_instance(&instance, &set(&of_project, of_length(LONGEST_POLICY)));
+    assert_eq!(longest.map(|events| events.len()), Ok(1));
+    let long = of_length(LONGEST_POLICY + 1);
+    let layers = [
+        PolicyLayer::Shipped,
+        PolicyLayer::Project,
+        PolicyLayer::Repository,
+        PolicyLayer::Run,
+    ];
+    assert!(layers.is_sorted());
+    assert_eq!(
+        layers.map(|layer| layer.to_string()),
+        ["shipped", "project", "repository", "run"]
+    );
+    for (input, refusal) in [
+        (
+            set(
+                &PolicyScope::Project {
+                    project: project("q"),
+                },
+                text("x"),
+            ),
+            InstanceRefusal::NoSuchProject(project("q")),
+        ),
+        (
+            set(&PolicyScope::Repo { repo: RepoId(7) }, text("x")),
+            InstanceRefusal::NoSuchRepo(RepoId(7)),
+        ),
+        (set(&of_project, cut), InstanceRefusal::PolicyTooLong),
+        (set(&of_project, long), InstanceRefusal::PolicyTooLong),
+    ] {
+        assert_eq!(decide_instance(&instance, &input), Err(refusal));
+    }
 }

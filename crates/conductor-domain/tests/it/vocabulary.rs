@@ -402,6 +402,7 @@ fn small_words_read_as_sentences() {
             ArtifactKind::Skill,
             ArtifactKind::Dependencies,
             ArtifactKind::Skills,
+            ArtifactKind::Policy,
         ]
         .map(ArtifactKind::as_str)
         .join(" "),
@@ -428,7 +429,7 @@ fn small_words_read_as_sentences() {
          secret, file for an environment, test harness changed, large binary file, large file, line too long to read, \
          hidden characters, name that mixes scripts, matches a pattern of the policy, many files, new dependency, \
          dependencies changed, too many findings\n\
-         issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies skills\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
+         issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies skills policy\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
     );
 }
 
@@ -494,11 +495,22 @@ fn every_refusal_has_its_own_code_and_a_hint() {
         InstanceRefusal::NoTestCommand,
         InstanceRefusal::NoSlot,
         InstanceRefusal::SwitchStands(true),
+        InstanceRefusal::NoSuchRepo(RepoId(42)),
+        InstanceRefusal::PolicyTooLong,
+        InstanceRefusal::PolicyInvalid {
+            flaws: vec!["1:2: x".into(), "3:4: y".into()],
+        },
     ];
     let codes: Vec<&str> = refusals.iter().map(InstanceRefusal::code).collect();
     assert_eq!(
         codes,
-        ["CDR0201", "CDR0202", "CDR0203", "CDR0204", "CDR0205", "CDR0206"]
+        [
+            "CDR0201", "CDR0202", "CDR0203", "CDR0204", "CDR0205", "CDR0206", "CDR0210", "CDR0211", "CDR0212"
+        ]
+    );
+    assert_eq!(
+        refusals[8].to_string(),
+        "the policies cannot be used: 1:2: x; 3:4: y"
     );
     assert!(refusals.iter().all(|refusal| refusal.hint().len() > 10));
     assert_eq!(

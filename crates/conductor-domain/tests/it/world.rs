@@ -120,6 +120,7 @@ pub(crate) fn spec() -> RunSpec {
         policy: PolicyVersion("builtin-1".into()),
         page: "http://c.test/runs/r1".into(),
         skills: vec![],
+        policies: vec![],
     }
 }
 

@@ -136,7 +136,8 @@ fn most(kind: ArtifactKind) -> usize {
         | ArtifactKind::Scenario
         | ArtifactKind::Skill
         | ArtifactKind::Dependencies
-        | ArtifactKind::Skills => 64 * 1024,
+        | ArtifactKind::Skills
+        | ArtifactKind::Policy => 64 * 1024,
     }
 }
 

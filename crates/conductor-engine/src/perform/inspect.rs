@@ -17,6 +17,7 @@ use conductor_policy::supply::{self, ChangedFile, SupplyChange};
 use conductor_port::workspace::{Change, Diff, Side};
 
 use super::Performance;
+use crate::rules;
 
 /// More than this nobody judges; what is longer is refused, not cut (S-49).
 const MOST_FINDINGS: usize = 200;
@@ -32,11 +33,11 @@ pub(super) async fn inspect(
         .workspace
         .diff(performance.run(), base, head)
         .await?;
-    let options = &performance.engine.options;
+    let authority = rules::of_run(performance.engine, &performance.spec().await?).await?;
     let supply = supply(&diff.changes);
-    let mut findings = content(&options.inspector, &diff);
+    let mut findings = content(&performance.engine.options.inspector, &diff);
     findings.extend(dependencies(
-        &options.authority,
+        &authority,
         &performance.repo().to_string(),
         &supply,
         &diff.changes,

@@ -17,6 +17,7 @@ use conductor_port::executor::{Profile, Sandbox};
 
 use super::{Performance, context, papers, sandbox, skills};
 use crate::dispatch::duration;
+use crate::rules;
 use crate::toolhost::{self, Guest, Seen, ToolHost};
 
 /// How long an agent that asked a human may take to end by itself (TOOL-4b).
@@ -252,6 +253,7 @@ async fn watch(
     let (keeper, clock) = (ports.tool_log.clone(), ports.clock.clone());
     let (log, writer) = toolhost::open_log(keeper, clock, performance.effect(), performance.run()).await?;
     let guest = Guest {
+        authority: rules::of_run(performance.engine, &performance.spec().await?).await?,
         effect: performance.effect().clone(),
         run: performance.run().clone(),
         role: invocation.role,

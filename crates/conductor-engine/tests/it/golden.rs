@@ -70,7 +70,7 @@ fn events() -> BTreeSet<&'static str> {
 fn instance_inputs() -> BTreeSet<&'static str> {
     kinds!(InstanceInput {
         AddProject => "add_project", RegisterRepo => "register_repo", TurnKillSwitch => "turn_kill_switch",
-        GrantEgress => "grant_egress", RevokeEgress => "revoke_egress",
+        GrantEgress => "grant_egress", RevokeEgress => "revoke_egress", SetPolicy => "set_policy",
         ProviderLimited => "provider_limited", HeadsCollected => "heads_collected",
     })
 }
@@ -78,7 +78,7 @@ fn instance_inputs() -> BTreeSet<&'static str> {
 fn instance_events() -> BTreeSet<&'static str> {
     kinds!(InstanceEvent {
         ProjectAdded => "project_added", RepoRegistered => "repo_registered",
-        EgressGranted => "egress_granted", EgressRevoked => "egress_revoked",
+        EgressGranted => "egress_granted", EgressRevoked => "egress_revoked", PolicySet => "policy_set",
         KillSwitchTurned => "kill_switch_turned", ProviderSuspended => "provider_suspended",
         HeadsAnchored => "heads_anchored",
     })

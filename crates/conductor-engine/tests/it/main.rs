@@ -2,6 +2,7 @@
 
 mod golden;
 mod log;
+mod policies;
 mod tools;
 mod stop;
 mod flow;

@@ -19,6 +19,7 @@ mod records;
 mod damage;
 mod truth;
 mod inspected;
+mod policies;
 mod between;
 mod faults;
 mod doctor;

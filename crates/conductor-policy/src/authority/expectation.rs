@@ -46,15 +46,7 @@ fn expect(authority: &Authority, line: &str) -> Result<(), String> {
     let (question, answer) = line
         .split_once("->")
         .ok_or("expected `actor action target -> decision [policy]`")?;
-    let words: Vec<&str> = question.split_whitespace().collect();
-    let [actor, action, target] = words[..] else {
-        return Err("expected three words before `->`: actor, action, target".to_owned());
-    };
-    let request = Request::new(
-        read_actor(actor).ok_or_else(|| format!("`{actor}` is no actor"))?,
-        Action::named(action).ok_or_else(|| format!("`{action}` is no action"))?,
-        read_target(target).ok_or_else(|| format!("`{target}` is no target"))?,
-    );
+    let request = read_question(question)?;
     let verdict = authority.judge(&request);
     let found = [verdict.ruling.to_string(), verdict.policy.clone()];
     let expected: Vec<&str> = answer.split_whitespace().collect();
@@ -69,6 +61,39 @@ fn expect(authority: &Authority, line: &str) -> Result<(), String> {
             verdict.reason
         )
     })
+}
+
+/// Reads a question: `actor action target`.
+pub fn read_question(question: &str) -> Result<Request, String> {
+    let words: Vec<&str> = question.split_whitespace().collect();
+    let [actor, action, target] = words[..] else {
+        return Err(format!(
+            "expected three words: actor, action, target; these are {}",
+            words.len()
+        ));
+    };
+    let no_actor = || {
+        format!(
+            "`{actor}` is no actor; write planner, implementer, reviewer, tester, conductor, operator:LEVEL or \
+             person:LOGIN:STANDING"
+        )
+    };
+    let no_action = || {
+        let known: Vec<&str> = Action::all().map(Action::name).collect();
+        format!("`{action}` is no action; there are {}", known.join(", "))
+    };
+    let no_target = || {
+        format!(
+            "`{target}` is no target; write worktree[:PATH], own-issue, other-issue, own-pull-request, \
+             other-pull-request, own-check-run, own-project-fields, outcome, human, host:NAME or \
+             repository:NAME[:CLASS:CONFIDENCE]"
+        )
+    };
+    Ok(Request::new(
+        read_actor(actor).ok_or_else(no_actor)?,
+        Action::named(action).ok_or_else(no_action)?,
+        read_target(target).ok_or_else(no_target)?,
+    ))
 }
 
 fn read_actor(word: &str) -> Option<Actor> {

@@ -5,7 +5,7 @@ use conductor_domain::role::Role;
 use conductor_domain::time::Timestamp;
 use conductor_policy::authority::{
     Action, Actor, Authority, ChangeClass, InvalidRelief, LOW_TRUST, Layer, Level, Relief, Request, Ruling,
-    SHIPPED, Standing, Target, Verdict, check, expect_all,
+    SHIPPED, Standing, Target, Verdict, check, expect_all, read_question,
 };
 
 fn shipped() -> Authority {
@@ -336,14 +336,19 @@ fn expectations_that_do_not_hold_are_named_by_line() {
     )
     .expect_err("three are wrong");
     let lines: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+    let actions: Vec<&str> = Action::all().map(Action::name).collect();
     assert_eq!(
         lines,
         [
-            "line 2: expected allow, but it is deny by deny-by-default (no policy permits it)",
-            "line 3: `fly` is no action",
-            "line 4: expected `actor action target -> decision [policy]`",
+            "line 2: expected allow, but it is deny by deny-by-default (no policy permits it)".to_owned(),
+            format!("line 3: `fly` is no action; there are {}", actions.join(", ")),
+            "line 4: expected `actor action target -> decision [policy]`".to_owned(),
         ]
     );
+    let question = |text: &str| read_question(text).expect_err("no question");
+    assert!(question("wizard bash worktree").starts_with("`wizard` is no actor; write planner, "));
+    assert!(question("planner bash moon").starts_with("`moon` is no target; write worktree[:PATH], "));
+    assert!(question("planner bash").ends_with("these are 2"));
 }
 
 /// SEC-1: an override is for one thing, for a while, with a reason, and never lifts what is final.

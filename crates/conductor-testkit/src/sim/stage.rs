@@ -180,5 +180,6 @@ fn spec(
         policy: PolicyVersion("builtin-1".to_owned()),
         page: format!("http://localhost/runs/r{n}"),
         skills: vec![],
+        policies: vec![],
     })
 }

@@ -21,6 +21,9 @@ pub struct StartRun {
     /// The scenario for scripted agents, instead of the server's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
+    /// Policies of this run alone, over those of its repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
 }
 
 /// Asks something of a run (RUN-7, RUN-11).

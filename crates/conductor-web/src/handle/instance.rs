@@ -185,7 +185,7 @@ pub(crate) async fn turn(door: &Door, wish: KillSwitch) -> Result<AcceptedView, 
     submit(door, input).await
 }
 
-async fn submit(door: &Door, input: InstanceInput) -> Result<AcceptedView, Error> {
+pub(super) async fn submit(door: &Door, input: InstanceInput) -> Result<AcceptedView, Error> {
     let accepted = door.inbox.submit_to_instance(input).await?;
     Ok(AcceptedView {
         seq: accepted.seq,

@@ -50,6 +50,7 @@ pub(crate) async fn start(
         issue: form.issue,
         priority: form.priority,
         scenario: None,
+        policy: None,
     };
     let started = crate::start::start(&door, wish).await?;
     Ok(Redirect::to(&format!("/runs/{}", started.run)))

@@ -167,6 +167,7 @@ impl Stage {
             issue: self.issue,
             priority: None,
             scenario: None,
+            policy: None,
         };
         self.client.post("/runs", &wish).await
     }

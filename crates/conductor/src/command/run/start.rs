@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use conductor_web::api::{StartRun, Started};
 
+use crate::command::policy::read_text;
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
 use crate::settings::read_scenario;
@@ -24,11 +25,15 @@ pub(crate) struct StartArgs {
     /// What scripted agents play in this run, instead of the server's scenario
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+    /// Policies of this run alone, over those of its repository and project
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub(crate) async fn start(session: &Session, args: StartArgs) -> Result<Exit, Failure> {
     let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
+    let policy = args.policy.as_deref().map(read_text).transpose()?;
     let client = session.client().await?;
     for issue in args.issues {
         let wish = StartRun {
@@ -36,6 +41,7 @@ pub(crate) async fn start(session: &Session, args: StartArgs) -> Result<Exit, Fa
             issue,
             priority: args.priority,
             scenario: scenario.clone(),
+            policy: policy.clone(),
         };
         let started: Started = client.post("/runs", &wish).await?;
         session.out.talk(&format!(

@@ -1,0 +1,281 @@
+//! Stored policies: checked before they are kept, locked by a run, and what its calls are judged by.
+
+use std::sync::{Arc, Mutex};
+
+use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::hold::HoldKind;
+use conductor_domain::id::{OperatorName, RunId};
+use conductor_domain::input::Input;
+use conductor_domain::instance::{InstanceInput, InstanceRefusal};
+use conductor_domain::policy::{LockedPolicy, PolicyLayer, PolicyScope};
+use conductor_domain::refusal::Refusal;
+use conductor_domain::spec::{PolicyVersion, RunSpec};
+use conductor_policy::authority::{Authority, SHIPPED};
+use conductor_port::agent::{AgentEnd, ToolAnswer, ToolRequest};
+use conductor_port::blobs::Blobs as _;
+use conductor_port::inbox::{Inbox as _, SubmitError};
+use conductor_port::views::Views as _;
+use conductor_testkit::agent::FakeAgent;
+use conductor_testkit::rig::Rig;
+
+const NO_READING: &str = "@id(\"no-reading\") @reason(\"nobody looks\")\n\
+                          forbid (principal is Agent, action == Action::\"view\", resource is Worktree);\n";
+
+/// An agent that looks at a file and keeps what it was answered.
+fn looker() -> (FakeAgent, Arc<Mutex<Vec<ToolAnswer>>>) {
+    let answers: Arc<Mutex<Vec<ToolAnswer>>> = Arc::default();
+    let kept = answers.clone();
+    let agent = FakeAgent::new(move |_task, tools| {
+        let kept = kept.clone();
+        Box::pin(async move {
+            let path = "README.md".to_owned();
+            let answer = tools.call(ToolRequest::View { path }).await?;
+            kept.lock().expect("no panic").push(answer);
+            Ok(AgentEnd::Finished { tokens: 1 })
+        })
+    });
+    (agent, answers)
+}
+
+async fn keep(rig: &Rig, text: &str) -> Artifact {
+    let blobs = &rig.stage.memory;
+    blobs
+        .put(ArtifactKind::Policy, text.as_bytes())
+        .await
+        .expect("calm weather")
+}
+
+/// Stores a project's policies.
+async fn set(rig: &Rig, text: &str) {
+    let input = InstanceInput::SetPolicy {
+        by: OperatorName::parse("ada").expect("a name"),
+        scope: PolicyScope::Project {
+            project: rig.stage.specs[0].project.clone(),
+        },
+        text: keep(rig, text).await,
+    };
+    rig.engine
+        .submit_to_instance(input)
+        .await
+        .expect("valid policies");
+}
+
+/// Locks Conductor's own policies, what is stored, and a text of the run's own for the n-th run.
+async fn locked(rig: &Rig, n: usize, own: &str) -> RunSpec {
+    let spec = rig.stage.specs[n - 1].clone();
+    let (instance, _) = rig.stage.memory.instance().await.expect("calm weather");
+    let numbered = |layer, text| LockedPolicy {
+        layer,
+        version: 0,
+        text,
+    };
+    let mut policies = vec![numbered(PolicyLayer::Shipped, keep(rig, SHIPPED).await)];
+    policies.extend(instance.policies_for(&spec.project, Some(spec.repo.id)));
+    if !own.is_empty() {
+        policies.push(numbered(PolicyLayer::Run, keep(rig, own).await));
+    }
+    named(rig, RunSpec { policies, ..spec }).await
+}
+
+/// Names a run's policies by what they are.
+async fn named(rig: &Rig, spec: RunSpec) -> RunSpec {
+    let mut texts = vec![];
+    for locked in &spec.policies {
+        let kept = rig
+            .stage
+            .memory
+            .get(&locked.text.digest)
+            .await
+            .expect("calm weather");
+        texts.push((
+            locked.layer,
+            String::from_utf8(kept.expect("it was kept")).expect("text"),
+        ));
+    }
+    let layers: Vec<(PolicyLayer, &str)> = texts
+        .iter()
+        .map(|(layer, text)| (*layer, text.as_str()))
+        .collect();
+    let authority = Authority::locked(&layers).expect("valid policies");
+    RunSpec {
+        policy: PolicyVersion(authority.version().to_string()),
+        ..spec
+    }
+}
+
+async fn start(rig: &Rig, spec: RunSpec) -> Result<RunId, SubmitError> {
+    let run = spec.run.clone();
+    rig.submit(&run, Input::StartRun { spec: Box::new(spec) }).await?;
+    Ok(run)
+}
+
+/// SEC-1, TOOL-3: a call is judged by the policies that its run locked, and another run's calls by its own.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_held_to_the_policies_that_it_started_with() {
+    let (agent, answers) = looker();
+    let rig = Rig::start(agent).await;
+    let spec = locked(&rig, 1, NO_READING).await;
+    let strict = start(&rig, spec).await.expect("it may start");
+    rig.until(&strict, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    let refused = std::mem::take(&mut *answers.lock().expect("no panic"));
+    assert!(
+        refused.iter().all(|answer| matches!(
+            answer,
+            ToolAnswer::Refused { reason } if reason.contains("no-reading: nobody looks")
+        )) && !refused.is_empty(),
+        "{refused:?}"
+    );
+    let free = rig.start_run(2).await;
+    rig.until(&free, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    let served = answers.lock().expect("no panic");
+    assert!(
+        served
+            .iter()
+            .all(|answer| matches!(answer, ToolAnswer::Done { .. }))
+            && !served.is_empty(),
+        "{served:?}"
+    );
+}
+
+/// SEC-1, BEY-10: who may start runs is the policies' to say, and texts that are not what the run names start nothing.
+#[tokio::test(start_paused = true)]
+async fn a_start_that_policies_deny_or_that_names_other_texts_begins_nothing() {
+    let (agent, _answers) = looker();
+    let rig = Rig::start(agent).await;
+    let nobody = "@id(\"operators-start-runs\") @reason(\"not this week\")\n\
+                  forbid (principal is Operator, action == Action::\"start_run\", resource is Repository);\n";
+    let stale = locked(&rig, 1, "").await;
+    set(&rig, nobody).await;
+    // What was locked before the change does not count any more, and nothing is no way around it.
+    let unlocked = rig.stage.specs[0].clone();
+    let somebody = "@id(\"operators-start-runs\") @reason(\"I may\")\n\
+                    permit (principal is Operator, action == Action::\"start_run\", resource is Repository);\n";
+    let strict = locked(&rig, 1, "").await;
+    let without = |layer: PolicyLayer| {
+        let policies = strict.policies.iter().filter(|locked| locked.layer != layer);
+        RunSpec {
+            policies: policies.cloned().collect(),
+            ..strict.clone()
+        }
+    };
+    let twice = RunSpec {
+        policies: [
+            &locked(&rig, 1, somebody).await.policies[..],
+            &locked(&rig, 1, NO_READING).await.policies[2..],
+        ]
+        .concat(),
+        ..strict.clone()
+    };
+    let other = "other policies count for acme/thing now; start it again";
+    let mine = "operators-start-runs: not this week";
+    for (case, spec, expected) in [
+        ("as it is stored", strict.clone(), mine),
+        (
+            "with a text of the starter over it",
+            locked(&rig, 1, somebody).await,
+            mine,
+        ),
+        ("locked before the change", stale, other),
+        ("nothing locked", unlocked, other),
+        (
+            "without Conductor's own",
+            named(&rig, without(PolicyLayer::Shipped)).await,
+            other,
+        ),
+        (
+            "without what is stored",
+            named(&rig, without(PolicyLayer::Project)).await,
+            other,
+        ),
+        ("two texts of the starter", named(&rig, twice).await, other),
+    ] {
+        let denied = start(&rig, spec).await;
+        let Err(SubmitError::Refused(Refusal::DeniedByPolicy { reason })) = denied else {
+            panic!("{case}: it was not denied: {denied:?}")
+        };
+        assert_eq!(reason, expected, "{case}");
+    }
+    // The name of other texts: the address of what is kept tells.
+    let forged = RunSpec {
+        policy: locked(&rig, 1, NO_READING).await.policy,
+        ..strict
+    };
+    let faulted = start(&rig, forged).await;
+    let Err(SubmitError::Fault(fault)) = faulted else {
+        panic!("it was taken: {faulted:?}")
+    };
+    assert!(fault.what.contains("was started with policies"), "{fault}");
+    let run = rig.stage.specs[0].run.clone();
+    assert_eq!(rig.stage.memory.run(&run).await.expect("calm"), None);
+}
+
+/// SEC-1: what does not parse, fit the schema, or go together with the other texts is refused with its place, and nothing
+/// is kept of it as a version.
+#[tokio::test(start_paused = true)]
+async fn a_text_is_checked_with_all_others_before_it_counts() {
+    let (agent, _answers) = looker();
+    let rig = Rig::start(agent).await;
+    let spec = rig.stage.specs[0].clone();
+    let of_project = PolicyScope::Project {
+        project: spec.project.clone(),
+    };
+    let of_repo = PolicyScope::Repo { repo: spec.repo.id };
+    let set = async |scope: &PolicyScope, text: &str| {
+        let input = InstanceInput::SetPolicy {
+            by: OperatorName::parse("ada").expect("a name"),
+            scope: scope.clone(),
+            text: keep(&rig, text).await,
+        };
+        rig.engine.submit_to_instance(input).await
+    };
+    let final_one = NO_READING.replace("@reason", "@final(\"true\") @reason");
+    for (scope, text, place) in [
+        (&of_project, "permit (", "project policies, 1:"),
+        (
+            &of_project,
+            "\n\npermit (principal, action, resource);",
+            "project policies, ",
+        ),
+        (
+            &of_repo,
+            "@id(\"x\") @reason(\"y\")\npermit (principal == Dragon::\"a\", action, resource);",
+            "repository policies, 2:",
+        ),
+        (
+            &of_project,
+            "@id(\"no-merge-by-agents\") @reason(\"mine\")\npermit (principal is Agent, action == Action::\"merge\", resource is Repository);",
+            "is final",
+        ),
+    ] {
+        let refused = set(scope, text).await;
+        let Err(SubmitError::InstanceRefused(InstanceRefusal::PolicyInvalid { flaws })) = refused else {
+            panic!("{text} was taken: {refused:?}")
+        };
+        assert!(flaws.iter().any(|flaw| flaw.contains(place)), "{text}: {flaws:?}");
+    }
+    let (instance, _) = rig.stage.memory.instance().await.expect("calm");
+    assert_eq!(instance.policies, []);
+    set(&of_repo, NO_READING).await.expect("valid");
+    // Good by itself, and not over a repository that replaces what it makes final.
+    let refused = set(&of_project, &final_one).await;
+    assert!(
+        matches!(
+            &refused,
+            Err(SubmitError::InstanceRefused(
+                InstanceRefusal::PolicyInvalid { .. }
+            ))
+        ),
+        "{refused:?}"
+    );
+    set(&of_repo, "").await.expect("an empty text takes them back");
+    set(&of_project, &final_one).await.expect("now it fits");
+    let (instance, _) = rig.stage.memory.instance().await.expect("calm");
+    let versions: Vec<usize> = instance
+        .policies
+        .iter()
+        .map(|known| known.versions.len())
+        .collect();
+    assert_eq!(versions, [2, 1]);
+}

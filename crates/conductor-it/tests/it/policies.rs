@@ -1,0 +1,159 @@
+//! Stored policies, as an operator meets them: set, refused with their place, asked, tested, and kept by a run.
+
+use anyhow::{Context as _, Result, ensure};
+use conductor_it::Stage;
+use conductor_it::stage::REPO;
+
+use crate::kept::{Kept, on_both_databases};
+use crate::{GREETING, PROGRAM};
+
+on_both_databases!(policies_are_stored_asked_tested_and_locked_by_runs);
+
+const NO_FILES: &str = "@id(\"implementer-writes-files\") @reason(\"this repository is frozen\")\n\
+                        forbid (principal == Agent::\"implementer\", action == Action::\"create_file\", resource is Worktree);\n";
+
+/// SEC-1: `conductor policy` from end to end, with and without a server, on both databases.
+async fn policies_are_stored_asked_tested_and_locked_by_runs(kept: Kept) -> Result<()> {
+    let mut stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
+    let dir = tempfile::tempdir()?;
+    let file = |name: &str, text: &str| -> Result<String> {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text)?;
+        Ok(path.display().to_string())
+    };
+    let ask = ["policy", "check", "implementer", "create_file", "worktree:a.txt"];
+    let of_repo = [&ask[..], &["--repo", REPO]].concat();
+    let free = stage.program.say(&of_repo)?.done()?.data;
+    ensure!(free["decision"] == "allow", "{free}");
+
+    // A run that starts before the change keeps what counted then.
+    let before = stage.start_run("before")?;
+    stage.wait_for_phase(&before, "awaiting_plan_approval")?;
+
+    let broken = file(
+        "broken.cedar",
+        "@id(\"x\")\n  permit (principal, action, resource",
+    )?;
+    let refused = stage.program.say(&["policy", "set", &broken, "--repo", REPO])?;
+    ensure!(refused.code == 2, "{}", refused.code);
+    ensure!(
+        refused.stderr.contains("CDR0212") && refused.stderr.contains("repository policies, 2:"),
+        "{}",
+        refused.stderr
+    );
+    let strict = file("strict.cedar", NO_FILES)?;
+    stage
+        .program
+        .say(&["policy", "set", &strict, "--repo", REPO])?
+        .done()?;
+    let missing = stage
+        .program
+        .say(&["policy", "set", "/nowhere/at-all", "--repo", REPO])?;
+    ensure!(
+        missing.code == 2 && missing.stderr.contains("CDR0430"),
+        "{}",
+        missing.stderr
+    );
+    let nobody = stage
+        .program
+        .say(&["policy", "set", &strict, "--project", "nobody"])?;
+    ensure!(
+        nobody.code != 0 && nobody.stderr.contains("CDR0202"),
+        "{}",
+        nobody.stderr
+    );
+
+    let denied = stage.program.say(&of_repo)?.done()?.data;
+    ensure!(
+        denied["decision"] == "deny"
+            && denied["policy"] == "implementer-writes-files"
+            && denied["reason"] == "this repository is frozen",
+        "{denied}"
+    );
+    let explained = stage
+        .program
+        .say_plainly(&[&["policy", "explain"], &ask[2..], &["--repo", REPO]].concat())?
+        .done()?
+        .stdout;
+    ensure!(
+        explained.contains("deny implementer-writes-files (repository): this repository is frozen"),
+        "{explained}"
+    );
+    let unclear = stage
+        .program
+        .say(&["policy", "check", "wizard", "bash", "worktree"])?;
+    ensure!(
+        unclear.code != 0 && unclear.stderr.contains("`wizard` is no actor"),
+        "{}",
+        unclear.stderr
+    );
+
+    let expectations = file(
+        "expected.txt",
+        "# what is frozen\nimplementer create_file worktree:a.txt -> deny implementer-writes-files\n\
+         implementer view worktree:a.txt -> allow\nconductor merge repository:acme/thing:docs:99 -> deny\n",
+    )?;
+    let held = stage
+        .program
+        .say(&["policy", "test", &expectations, "--repo", REPO])?
+        .done()?
+        .data;
+    ensure!(held["held"] == 3, "{held}");
+    let not_there = stage.program.say(&["policy", "test", &expectations])?;
+    ensure!(
+        not_there.code == 1 && not_there.data["mismatches"][0]["line"] == 2 && not_there.data["held"] == 2,
+        "{}",
+        not_there.stdout
+    );
+
+    // One run under the old policies goes through; one that starts now is held to the new ones.
+    let run_asks = [&ask[..], &["--run", &before]].concat();
+    ensure!(
+        stage.program.say(&run_asks)?.done()?.data["decision"] == "allow",
+        "{before}"
+    );
+    stage.carry_through(&before).await?;
+    let after = stage.start_run("after")?;
+    stage.wait_for_phase(&after, "awaiting_plan_approval")?;
+    stage.approve(&after)?;
+    stage.wait(&after, "a hold", |run| run["run"]["held"] == true)?;
+    ensure!(
+        stage.forge.pulls(REPO)?.len() == 1,
+        "the second run wrote what it may not"
+    );
+
+    // Without a server the answers are the same.
+    stage.program.stop()?;
+    let list = stage.program.say(&["policy", "list"])?.done()?.data;
+    ensure!(
+        list["policies"][0]["version"] == 1 && list["policies"][0]["repo"] == REPO,
+        "{list}"
+    );
+    let text = stage
+        .program
+        .say_plainly(&["policy", "show", "--repo", REPO])?
+        .done()?
+        .stdout;
+    ensure!(text == NO_FILES, "{text}");
+    ensure!(
+        stage.program.say(&of_repo)?.done()?.data == denied,
+        "another answer without a server"
+    );
+    let all = stage
+        .program
+        .say(&["policy", "show", "--run", &after])?
+        .done()?
+        .data;
+    let layers: Vec<&str> = all["texts"]
+        .as_array()
+        .context("texts")?
+        .iter()
+        .filter_map(|text| text["layer"].as_str())
+        .collect();
+    ensure!(layers == ["shipped", "repository"], "{layers:?}");
+    let set = stage.program.say(&["policy", "set", &strict, "--repo", REPO])?;
+    ensure!(set.code == 3, "changing needs a server: {}", set.code);
+    stage.program.start(None)?;
+    stage.verify(&before)?;
+    stage.verify(&after)
+}

@@ -1,0 +1,153 @@
+//! Stored policies: what there is, the texts, a new version, a question to them, and a file of expectations (SEC-1).
+//!
+//! This module does not know what a policy says.
+
+use conductor_domain::digest::Digest;
+use conductor_domain::id::{OperatorName, ProjectId, RunId};
+use conductor_domain::policy::PolicyLayer;
+use serde::{Deserialize, Serialize};
+
+/// Whose policies are meant: a project's, a repository's with its project's below, a run's as it locked them, or, where
+/// none is named, Conductor's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyPlace {
+    /// A project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// `owner/name` of a registered repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// A run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// Which version of the project's or repository's text; the newest where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+}
+
+/// The stored policies of one project or repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyView {
+    /// Where it stands.
+    pub layer: PolicyLayer,
+    /// The project.
+    pub project: ProjectId,
+    /// The repository, where it is one's.
+    pub repo: Option<String>,
+    /// The newest version; all earlier ones are kept.
+    pub version: u32,
+    /// Its text.
+    pub text: Digest,
+    /// Who set it.
+    pub by: OperatorName,
+}
+
+/// All stored policies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyList {
+    /// The policies.
+    pub policies: Vec<PolicyView>,
+}
+
+/// One text of policies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyText {
+    /// Where it stands.
+    pub layer: PolicyLayer,
+    /// The number of its version; zero where texts are not numbered.
+    pub version: u32,
+    /// The text.
+    pub text: String,
+}
+
+/// Texts of policies, in the order of their layers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyTexts {
+    /// The texts.
+    pub texts: Vec<PolicyText>,
+}
+
+/// Sets the policies of a project or a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetPolicy {
+    /// A project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// `owner/name` of a registered repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// The text.
+    pub text: String,
+}
+
+/// A question to policies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyQuestion {
+    /// Whose.
+    #[serde(default)]
+    pub of: PolicyPlace,
+    /// `actor action target`, e.g. `implementer bash worktree:src`.
+    pub question: String,
+}
+
+/// What the policies answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RulingView {
+    /// `allow`, `require_approval` or `deny`.
+    pub decision: String,
+    /// Why.
+    pub reason: String,
+    /// The policy that decided; `deny-by-default` when none did.
+    pub policy: String,
+    /// Every policy that had a say, the deciding one first.
+    pub rules: Vec<RuleView>,
+    /// The address of all texts that counted.
+    pub version: Digest,
+}
+
+/// One policy as it counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleView {
+    /// Its id.
+    pub id: String,
+    /// Where it was written last.
+    pub layer: PolicyLayer,
+    /// What follows when it applies.
+    pub decision: String,
+    /// Why it is there.
+    pub reason: String,
+    /// Whether lower layers must leave it alone.
+    pub is_final: bool,
+}
+
+/// A file of expected decisions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyExpectations {
+    /// Of whose policies.
+    #[serde(default)]
+    pub of: PolicyPlace,
+    /// One expectation a line: `actor action target -> decision [policy]`.
+    pub text: String,
+}
+
+/// What became of expectations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpectedView {
+    /// How many held.
+    pub held: usize,
+    /// Those that did not.
+    pub mismatches: Vec<MismatchView>,
+}
+
+/// An expectation that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MismatchView {
+    /// The line, from 1.
+    pub line: usize,
+    /// What was expected and what is.
+    pub message: String,
+}

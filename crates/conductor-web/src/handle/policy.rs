@@ -1,0 +1,89 @@
+//! Answers about stored policies, sets them, and asks them (SEC-1).
+//!
+//! A text is checked by the engine before it is stored; here it is only kept. This module does not know what a policy says.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::digest::Digest;
+use conductor_domain::id::ProjectId;
+use conductor_domain::instance::InstanceInput;
+use conductor_domain::policy::PolicyScope;
+
+use crate::api::{
+    AcceptedView, ExpectedView, PolicyExpectations, PolicyList, PolicyPlace, PolicyQuestion, PolicyTexts,
+    RulingView, SetPolicy,
+};
+use crate::door::Door;
+use crate::error::{Error, StartRefusal};
+use crate::extract::{Asked, Posted};
+use crate::handle::instance::submit;
+
+/// Lists the stored policies.
+pub(crate) async fn list(State(door): State<Arc<Door>>) -> Result<Json<PolicyList>, Error> {
+    Ok(Json(door.reader.policies().await?))
+}
+
+/// Reads texts.
+pub(crate) async fn texts(
+    State(door): State<Arc<Door>>,
+    Asked(place): Asked<PolicyPlace>,
+) -> Result<Json<PolicyTexts>, Error> {
+    let of = door.reader.policies_shown(&place).await?;
+    let texts = door.rules.texts(&of).await?;
+    Ok(Json(PolicyTexts { texts }))
+}
+
+/// Sets the policies of a project or a repository.
+pub(crate) async fn set(
+    State(door): State<Arc<Door>>,
+    Posted(wish): Posted<SetPolicy>,
+) -> Result<(StatusCode, Json<AcceptedView>), Error> {
+    let invalid = |what: &str| Error::Invalid {
+        what: what.to_owned(),
+    };
+    let scope = match (&wish.project, &wish.repo) {
+        (Some(project), None) => PolicyScope::Project {
+            project: ProjectId::parse(project.clone()).map_err(|error| invalid(&error.to_string()))?,
+        },
+        (None, Some(name)) => {
+            let known = door.reader.registration(name).await?;
+            let known = known.ok_or_else(|| StartRefusal::RepoNotRegistered(name.clone()))?;
+            PolicyScope::Repo { repo: known.repo.id }
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(invalid("name a project or a repository, one of both"));
+        }
+    };
+    let text = door.blobs.put(ArtifactKind::Policy, wish.text.as_bytes()).await?;
+    if !text.truncated && text.digest != Digest::of(wish.text.as_bytes()) {
+        return Err(invalid(
+            "the policies hold a secret, which would be kept and shown; take it out",
+        ));
+    }
+    let by = door.settings.operator.clone();
+    let accepted = submit(&door, InstanceInput::SetPolicy { by, scope, text }).await?;
+    Ok((StatusCode::CREATED, Json(accepted)))
+}
+
+/// Answers for a request that nobody makes.
+pub(crate) async fn check(
+    State(door): State<Arc<Door>>,
+    Posted(asked): Posted<PolicyQuestion>,
+) -> Result<Json<RulingView>, Error> {
+    let of = door.reader.policies_counting(&asked.of).await?;
+    let ruling = door.rules.judge(&of, &asked.question).await?;
+    Ok(Json(ruling.map_err(|what| Error::Invalid { what })?))
+}
+
+/// Checks a file of expected decisions.
+pub(crate) async fn expect(
+    State(door): State<Arc<Door>>,
+    Posted(asked): Posted<PolicyExpectations>,
+) -> Result<Json<ExpectedView>, Error> {
+    let of = door.reader.policies_counting(&asked.of).await?;
+    Ok(Json(door.rules.expect(&of, &asked.text).await?))
+}

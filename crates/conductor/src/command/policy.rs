@@ -1,0 +1,260 @@
+//! `conductor policy`: stored policies, and questions to them.
+//!
+//! A version is never changed, and a run keeps those it started with. It does not know what a policy says.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use conductor_domain::id::RunId;
+use conductor_web::api::{AcceptedView, ExpectedView, PolicyPlace, PolicyTexts, RulingView, SetPolicy};
+use conductor_web::visible;
+
+use crate::exit::{Exit, Failure};
+use crate::session::Session;
+use crate::show::table::Table;
+use crate::show::words::count;
+
+/// Says who may do what: stored policies, and questions to them
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Lists the stored policies
+    List,
+    /// Prints policies; Conductor's own where nothing is named
+    Show(ShowArgs),
+    /// Stores a new version; runs that start from now on are held to it
+    Set(SetArgs),
+    /// Answers whether somebody may do something, with the reason and the policy that decided
+    Check(QuestionArgs),
+    /// Answers like `check`, with every policy that had a say
+    Explain(QuestionArgs),
+    /// Checks a file of expected decisions: `implementer bash worktree -> allow`, one a line
+    Test(TestArgs),
+}
+
+/// Whose policies.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Of {
+    /// Those of a project
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["repo", "run"])]
+    project: Option<String>,
+    /// Those of a repository, over its project's
+    #[arg(long, value_name = "OWNER/NAME", conflicts_with = "run")]
+    repo: Option<String>,
+    /// Those that a run locked when it started
+    #[arg(long, value_name = "RUN", value_parser = run_id)]
+    run: Option<RunId>,
+}
+
+fn run_id(text: &str) -> Result<RunId, String> {
+    RunId::parse(text.to_owned()).map_err(|error| error.to_string())
+}
+
+impl Of {
+    fn place(self) -> PolicyPlace {
+        PolicyPlace {
+            project: self.project,
+            repo: self.repo,
+            run: self.run,
+            version: None,
+        }
+    }
+}
+
+/// Which text.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    of: Of,
+    /// An earlier version than the newest
+    #[arg(long, value_name = "N", conflicts_with = "run")]
+    version: Option<u32>,
+}
+
+/// A new version.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SetArgs {
+    /// The file with the policies; an empty one takes all of them back
+    file: PathBuf,
+    /// For all repositories of a project
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "repo",
+        required_unless_present = "repo"
+    )]
+    project: Option<String>,
+    /// For one repository
+    #[arg(long, value_name = "OWNER/NAME")]
+    repo: Option<String>,
+}
+
+/// A question.
+#[derive(Debug, clap::Args)]
+pub(crate) struct QuestionArgs {
+    /// Who: a role, conductor, operator:LEVEL, person:LOGIN:STANDING
+    actor: String,
+    /// What for: bash, create_file, github_comment_issue, merge, start_run and so on
+    action: String,
+    /// To what: worktree[:PATH], own-issue, other-issue, repository:OWNER/NAME, host:NAME and so on
+    target: String,
+    #[command(flatten)]
+    of: Of,
+}
+
+/// Expectations.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TestArgs {
+    /// The file
+    file: PathBuf,
+    #[command(flatten)]
+    of: Of,
+}
+
+/// Runs the command.
+pub(crate) async fn policy(session: &Session, command: PolicyCommand) -> Result<Exit, Failure> {
+    match command {
+        PolicyCommand::List => list(session).await?,
+        PolicyCommand::Show(args) => {
+            let place = PolicyPlace {
+                version: args.version,
+                ..args.of.place()
+            };
+            let texts = session.source().await?.policy_texts(&place).await?;
+            session.out.data(&texts, shown)?;
+        }
+        PolicyCommand::Set(args) => set(session, args).await?,
+        PolicyCommand::Check(args) => {
+            let ruling = ask(session, args).await?;
+            session.out.data(&ruling, ruled)?;
+        }
+        PolicyCommand::Explain(args) => {
+            let ruling = ask(session, args).await?;
+            session.out.data(&ruling, explained)?;
+        }
+        PolicyCommand::Test(args) => return test(session, args).await,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Reads a text that an operator wrote.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let what = format!("reading {}: {error}", path.display());
+        Failure::coded("CDR0430", what, "name a text file that you may read").exiting(Exit::Usage)
+    })
+}
+
+async fn list(session: &Session) -> Result<(), Failure> {
+    let list = session.source().await?.policies().await?;
+    session.out.data(&list, |list| {
+        let mut table = Table::new(["PROJECT", "REPOSITORY", "VERSION", "TEXT", "BY"]);
+        for known in &list.policies {
+            table.row([
+                known.project.to_string(),
+                known.repo.clone().unwrap_or_else(|| "all".to_owned()),
+                known.version.to_string(),
+                known.text.short().to_owned(),
+                known.by.to_string(),
+            ]);
+        }
+        table.render("none are stored; Conductor's own count (`conductor policy show`)")
+    })
+}
+
+async fn set(session: &Session, args: SetArgs) -> Result<(), Failure> {
+    let wish = SetPolicy {
+        project: args.project,
+        repo: args.repo,
+        text: read_text(&args.file)?,
+    };
+    let client = session.client().await?;
+    let accepted: AcceptedView = client.post("/policies", &wish).await?;
+    let whose = wish.repo.or(wish.project).unwrap_or_default();
+    session.out.talk(&if accepted.duplicate {
+        format!("✔ these are the policies of {whose} already")
+    } else {
+        format!(
+            "✔ runs of {whose} that start from now on are held to these policies; runs under way keep theirs"
+        )
+    });
+    session.out.data(&accepted, |_| String::new())
+}
+
+async fn ask(session: &Session, args: QuestionArgs) -> Result<RulingView, Failure> {
+    let question = format!("{} {} {}", args.actor, args.action, args.target);
+    let source = session.source().await?;
+    source.judge(args.of.place(), question).await
+}
+
+async fn test(session: &Session, args: TestArgs) -> Result<Exit, Failure> {
+    let text = read_text(&args.file)?;
+    let seen = session.source().await?.expect(args.of.place(), text).await?;
+    session.out.data(&seen, expected)?;
+    Ok(if seen.mismatches.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::Failed
+    })
+}
+
+fn shown(texts: &PolicyTexts) -> String {
+    let mut shown = String::new();
+    for text in &texts.texts {
+        if texts.texts.len() > 1 {
+            let _string = writeln!(shown, "// {} policies, version {}", text.layer, text.version);
+        }
+        shown.push_str(&visible::text(&text.text).text);
+        if !shown.ends_with('\n') {
+            shown.push('\n');
+        }
+    }
+    shown
+}
+
+fn ruled(ruling: &RulingView) -> String {
+    format!(
+        "{} by {}: {}\n",
+        ruling.decision,
+        visible::line(&ruling.policy),
+        visible::line(&ruling.reason)
+    )
+}
+
+fn explained(ruling: &RulingView) -> String {
+    let mut text = ruled(ruling);
+    for rule in &ruling.rules {
+        let _string = writeln!(
+            text,
+            "  {} {} ({}{}): {}",
+            rule.decision,
+            visible::line(&rule.id),
+            rule.layer,
+            if rule.is_final { ", final" } else { "" },
+            visible::line(&rule.reason)
+        );
+    }
+    if ruling.rules.is_empty() {
+        text.push_str("  no policy speaks of it, and what no policy permits is denied\n");
+    }
+    let _string = writeln!(text, "  all texts together: {}", ruling.version);
+    text
+}
+
+fn expected(seen: &ExpectedView) -> String {
+    let mut text = String::new();
+    for mismatch in &seen.mismatches {
+        let _string = writeln!(
+            text,
+            "line {}: {}",
+            mismatch.line,
+            visible::line(&mismatch.message)
+        );
+    }
+    let _string = writeln!(
+        text,
+        "{} held, {} did not",
+        count(seen.held, "expectation"),
+        seen.mismatches.len()
+    );
+    text
+}
