@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
+use axum::routing::post;
 use conductor_domain::id::{OperatorName, RunId};
 use conductor_domain::spec::{AgentSpec, ExecutorName, Limits};
 use conductor_domain::time::Timestamp;
@@ -22,11 +22,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backstage::Backstage;
 use crate::error::Error;
+use crate::once::Answers;
+use crate::operation::OPERATIONS;
 use crate::page::session::Sessions;
 use crate::reader::Reader;
 use crate::rules::Rules;
 use crate::webhook::ReadDelivery;
-use crate::{guard, handle, page, stream, webhook};
+use crate::{guard, handle, once, page, webhook};
 
 /// The most bytes of one request; a scenario fits.
 pub(crate) const MAX_BODY: usize = 2 * 1024 * 1024;
@@ -111,6 +113,7 @@ pub struct Door {
     pub(crate) settings: Settings,
     pub(crate) deliveries: Semaphore,
     pub(crate) sessions: Sessions,
+    pub(crate) answers: Answers,
 }
 
 impl std::fmt::Debug for Door {
@@ -143,47 +146,22 @@ impl Door {
             settings,
             deliveries,
             sessions: Sessions::default(),
+            answers: Answers::default(),
         }
     }
 }
 
 /// Says which address leads where, behind the guards.
 pub fn router(door: Arc<Door>) -> Router {
-    let api = Router::new()
-        .route("/health", get(handle::instance::health))
-        .route("/instance", get(handle::instance::instance))
-        .route(
-            "/projects",
-            get(handle::instance::projects).post(handle::instance::add_project),
-        )
-        .route(
-            "/repos",
-            get(handle::instance::repos).post(handle::instance::register_repo),
-        )
-        .route(
-            "/egress",
-            get(handle::instance::grants).post(handle::instance::allow_egress),
-        )
-        .route("/egress/revoke", post(handle::instance::revoke_egress))
-        .route("/policies", get(handle::policy::list).post(handle::policy::set))
-        .route("/policies/texts", get(handle::policy::texts))
-        .route("/policies/check", post(handle::policy::check))
-        .route("/policies/test", post(handle::policy::expect))
-        .route("/kill-switch", post(handle::instance::kill_switch))
-        .route("/approvals", get(handle::run::approvals))
-        .route("/runs", get(handle::run::list).post(handle::run::start))
-        .route("/runs/{id}", get(handle::run::show))
-        .route("/runs/{id}/actions", post(handle::run::act))
-        .route("/runs/{id}/events", get(handle::run::events))
-        .route("/runs/{id}/effects", get(handle::run::effects))
-        .route("/runs/{id}/writes", get(handle::run::writes))
-        .route("/runs/{id}/stream", get(stream::follow))
-        .route("/runs/{id}/replay", get(handle::audit::replay))
-        .route("/artifacts/{digest}", get(handle::audit::artifact))
-        .route("/audit", get(handle::audit::verify))
-        .route("/links", post(page::enter::link))
+    let api = OPERATIONS
+        .iter()
+        .fold(Router::new(), |api, operation| {
+            api.route(operation.path, (operation.route)())
+        })
         .method_not_allowed_fallback(|| async { Error::WrongMethod })
         .fallback(handle::nothing_here)
+        .layer(from_fn(once::tags))
+        .layer(from_fn_with_state(door.clone(), once::writes))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(from_fn_with_state(door.clone(), guard::token));
     Router::new()

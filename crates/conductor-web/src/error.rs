@@ -82,6 +82,12 @@ pub enum Error {
         /// The phase that it is in.
         now: String,
     },
+    /// What a request was meant for has changed.
+    #[error("this is not what it was when the tag of `If-Match` was given")]
+    Changed,
+    /// The same request is still being done.
+    #[error("the first request with this idempotency key is still being done")]
+    UnderWay,
     /// The world did not do it.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -192,6 +198,8 @@ impl Error {
             Self::ForeignForm => "CDR0320",
             Self::Unconfirmed { .. } => "CDR0321",
             Self::Stale { .. } => "CDR0322",
+            Self::Changed => "CDR0323",
+            Self::UnderWay => "CDR0324",
             Self::Fault(fault) => Cause::of(fault).code(),
         }
     }
@@ -206,9 +214,9 @@ impl Error {
                 "use the address in server.json, or name the public one with --public-url"
             }
             Self::TooLarge { .. } => "send less",
-            Self::Invalid { .. } => "docs/cli.md and the page of this code say what is expected",
+            Self::Invalid { .. } => "docs/api.md and the page of this code say what is expected",
             Self::NotFound { .. } => "check the spelling",
-            Self::WrongMethod => "docs/cli.md lists the addresses",
+            Self::WrongMethod => "docs/api.md lists the addresses",
             Self::CannotStart(refusal) => refusal.hint(),
             Self::Refused(refusal) => refusal.hint(),
             Self::InstanceRefused(refusal) => refusal.hint(),
@@ -217,7 +225,8 @@ impl Error {
             Self::Busy => "try again in a moment",
             Self::ForeignForm => "open the page at Conductor's own address and send the form from there",
             Self::Unconfirmed { .. } => "go back and type it into the field beside the button",
-            Self::Stale { .. } => "look at the run again and decide on what is there now",
+            Self::Stale { .. } | Self::Changed => "look at the run again and decide on what is there now",
+            Self::UnderWay => "ask again with the same key in a moment",
             Self::Fault(fault) => Cause::of(fault).hint(),
         }
     }
@@ -234,7 +243,8 @@ impl Error {
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
             Self::ForeignForm => StatusCode::FORBIDDEN,
             Self::CannotStart(refusal) => refusal.status(),
-            Self::Refused(_) | Self::Stale { .. } => StatusCode::CONFLICT,
+            Self::Refused(_) | Self::Stale { .. } | Self::UnderWay => StatusCode::CONFLICT,
+            Self::Changed => StatusCode::PRECONDITION_FAILED,
             Self::InstanceRefused(refusal) => match refusal {
                 InstanceRefusal::NoSuchProject(_)
                 | InstanceRefusal::NoSuchRepo(_)
@@ -403,6 +413,8 @@ impl IntoResponse for Error {
             | Self::ForeignForm
             | Self::Unconfirmed { .. }
             | Self::Stale { .. }
+            | Self::Changed
+            | Self::UnderWay
             | Self::Fault(_) => {}
         }
         response

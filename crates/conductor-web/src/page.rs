@@ -30,7 +30,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 
 use crate::door::Door;
 use crate::stream;
@@ -38,25 +38,37 @@ use crate::stream;
 /// The most bytes of one form.
 const MAX_FORM: usize = 256 * 1024;
 
+/// A form's address, and what it leads to.
+type Form = (&'static str, fn() -> MethodRouter<Arc<Door>>);
+
+/// Every form; what each does, the API does too.
+pub(crate) const FORMS: &[Form] = &[
+    ("/runs/{id}/act", || post(act::act)),
+    ("/runs/{id}/allow", || post(act::allow)),
+    ("/start", || post(start::start)),
+    ("/projects/add", || post(projects::add)),
+    ("/repos/add", || post(projects::register)),
+    ("/stop", || post(stop::turn)),
+    ("/leave", || post(enter::leave)),
+];
+
 /// Says which address leads to which page; all but the way in ask for a session.
 pub(crate) fn routes(door: &Arc<Door>) -> Router<Arc<Door>> {
-    let inside = Router::new()
+    let forms = FORMS
+        .iter()
+        .fold(Router::new(), |forms, (path, route)| forms.route(path, route()));
+    let inside = forms
         .route("/", get(home::show))
         .route("/runs", get(runs::show))
         .route("/runs/{id}", get(run::show))
         .route("/runs/{id}/log", get(log::show))
-        .route("/runs/{id}/act", post(act::act))
-        .route("/runs/{id}/allow", post(act::allow))
         .route("/runs/{id}/live", get(stream::follow))
-        .route("/start", get(start::show).post(start::start))
+        .route("/start", get(start::show))
         .route("/approvals", get(approvals::show))
         .route("/projects", get(projects::show))
-        .route("/projects/add", post(projects::add))
-        .route("/repos/add", post(projects::register))
-        .route("/stop", get(stop::show).post(stop::turn))
+        .route("/stop", get(stop::show))
         .route("/keys", get(keys::show))
         .route("/live", get(live::follow))
-        .route("/leave", post(enter::leave))
         .layer(DefaultBodyLimit::max(MAX_FORM))
         .layer(from_fn_with_state(door.clone(), gate::session));
     Router::new()

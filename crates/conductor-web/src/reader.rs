@@ -307,7 +307,9 @@ impl Reader {
         if records.is_empty() {
             self.state(id).await?;
         }
+        let is_full = u32::try_from(records.len()).is_ok_and(|count| count == limit);
         Ok(EventList {
+            next: records.last().filter(|_| is_full).map(|last| last.seq),
             events: records.into_iter().map(event_view).collect(),
         })
     }

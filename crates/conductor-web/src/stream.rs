@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use conductor_domain::id::RunId;
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -26,9 +27,10 @@ use crate::reader::{MAX_EVENTS, Reader};
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Where to begin.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FollowQuery {
+    /// Only what comes after this record.
     #[serde(default)]
     after: u64,
 }

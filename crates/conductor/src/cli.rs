@@ -142,6 +142,25 @@ mod tests {
         check(&Cli::command(), "");
     }
 
+    /// UI-4: whatever changes something through the API, a command does, too.
+    #[test]
+    fn every_operation_that_changes_something_has_its_command() {
+        for operation in conductor_web::OPERATIONS {
+            assert!(
+                operation.method == "GET" || !operation.commands.is_empty(),
+                "no command does what {} does",
+                operation.name
+            );
+            for words in operation.commands {
+                let mut command = Cli::command();
+                for word in words.split(' ') {
+                    let found = command.find_subcommand(word);
+                    command = found.unwrap_or_else(|| panic!("there is no `{words}`")).clone();
+                }
+            }
+        }
+    }
+
     /// The page is what people read before they type; a command that it does not list is one that nobody finds.
     #[test]
     fn the_page_lists_every_command_and_every_option() {

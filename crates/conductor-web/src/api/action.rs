@@ -5,10 +5,11 @@
 use conductor_domain::digest::Digest;
 use conductor_domain::gate::GateKind;
 use conductor_domain::id::EffectId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Asks for a new run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
     /// `owner/name` of a registered repository.
@@ -27,15 +28,17 @@ pub struct StartRun {
 }
 
 /// Asks something of a run (RUN-7, RUN-11).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "action", deny_unknown_fields)]
 pub enum ActionRequest {
     /// Lets the run pass a gate.
     Approve {
         /// Which gate; the open one when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
         gate: Option<GateKind>,
         /// What was looked at.
+        #[schemars(with = "String")]
         subject: Digest,
         /// Said with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,8 +48,10 @@ pub enum ActionRequest {
     Revise {
         /// Which gate; the open one when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
         gate: Option<GateKind>,
         /// What was looked at.
+        #[schemars(with = "String")]
         subject: Digest,
         /// What must change.
         comment: String,
@@ -55,8 +60,10 @@ pub enum ActionRequest {
     Reject {
         /// Which gate; the open one when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
         gate: Option<GateKind>,
         /// What was looked at.
+        #[schemars(with = "String")]
         subject: Digest,
         /// Said with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +73,7 @@ pub enum ActionRequest {
     Answer {
         /// Which question; the open one when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
         question: Option<EffectId>,
         /// The answer.
         text: String,

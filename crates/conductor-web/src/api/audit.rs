@@ -3,10 +3,11 @@
 //! This module does not know how they look.
 
 use conductor_domain::id::RunId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What an audit of every stream found (SEC-8).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditView {
     /// Whether nothing was found.
     pub holds: bool,
@@ -21,7 +22,7 @@ pub struct AuditView {
 }
 
 /// One thing that an audit found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FindingView {
     /// In which stream.
     pub stream: String,
@@ -34,9 +35,10 @@ pub struct FindingView {
 }
 
 /// What a replay found (RUN-2).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayView {
     /// The run.
+    #[schemars(with = "String")]
     pub run: RunId,
     /// Whether every decision was the same again.
     pub same: bool,
@@ -49,7 +51,7 @@ pub struct ReplayView {
 }
 
 /// A decision that came out differently.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayDifference {
     /// At which record.
     pub seq: u64,

@@ -5,10 +5,11 @@
 use conductor_domain::id::{ProjectId, RepoId};
 use conductor_domain::instance::TestEgress;
 use conductor_domain::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Tells that the server answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// `ok`, or `troubled` while something keeps the server from its work.
     pub status: String,
@@ -20,13 +21,15 @@ pub struct Health {
     /// The server's process.
     pub pid: u32,
     /// When it started.
+    #[schemars(with = "i64")]
     pub started_at: Timestamp,
 }
 
 /// What keeps the server from its work; it goes on by itself when that is gone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TroubleView {
     /// Since when.
+    #[schemars(with = "i64")]
     pub since: Timestamp,
     /// The stable code; a page in `docs/error/` explains it.
     pub code: String,
@@ -37,11 +40,12 @@ pub struct TroubleView {
 }
 
 /// The instance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InstanceView {
     /// Whether all agent execution is switched off.
     pub kill_switch: bool,
     /// The projects.
+    #[schemars(with = "Vec<String>")]
     pub projects: Vec<ProjectId>,
     /// The repositories.
     pub repos: Vec<RepoView>,
@@ -57,18 +61,20 @@ pub struct InstanceView {
 }
 
 /// An account that takes no work for now (BEY-5).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SuspensionView {
     /// Which.
     pub account: String,
     /// Until when.
+    #[schemars(with = "i64")]
     pub until: Timestamp,
 }
 
 /// Something that the sandboxes of a project may reach (EXEC-3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GrantView {
     /// The project.
+    #[schemars(with = "String")]
     pub project: ProjectId,
     /// The grant, as it is written.
     pub grant: String,
@@ -77,14 +83,14 @@ pub struct GrantView {
 }
 
 /// What the sandboxes of all projects may reach.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GrantList {
     /// By project, in the order they were granted.
     pub grants: Vec<GrantView>,
 }
 
 /// Grants a project something at the network, or takes that back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrantEgress {
     /// The project.
@@ -94,7 +100,7 @@ pub struct GrantEgress {
 }
 
 /// Adds a project.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddProject {
     /// Its name.
@@ -102,14 +108,15 @@ pub struct AddProject {
 }
 
 /// The projects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectList {
     /// In the order they were added.
+    #[schemars(with = "Vec<String>")]
     pub projects: Vec<ProjectId>,
 }
 
 /// Registers a repository, or changes its registration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegisterRepo {
     /// The project.
@@ -126,17 +133,20 @@ pub struct RegisterRepo {
     pub base_branch: Option<String>,
     /// Whether the test command may reach what the project may (EXEC-3a); it may not when absent.
     #[serde(default)]
+    #[schemars(with = "String")]
     pub test_egress: TestEgress,
 }
 
 /// A registered repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RepoView {
     /// The forge's id.
+    #[schemars(with = "u64")]
     pub id: RepoId,
     /// `owner/name`.
     pub repo: String,
     /// Its project.
+    #[schemars(with = "String")]
     pub project: ProjectId,
     /// The branch that work is based on.
     pub base_branch: String,
@@ -148,18 +158,19 @@ pub struct RepoView {
     pub clone_url: String,
     /// Whether the test command may reach what the project may.
     #[serde(default)]
+    #[schemars(with = "String")]
     pub test_egress: TestEgress,
 }
 
 /// The registered repositories.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RepoList {
     /// By the forge's id.
     pub repos: Vec<RepoView>,
 }
 
 /// Turns the kill switch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KillSwitch {
     /// On or off.
@@ -167,10 +178,11 @@ pub struct KillSwitch {
 }
 
 /// A link that signs one browser in, once (S-55).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkView {
     /// Where to go.
     pub url: String,
     /// Until when.
+    #[schemars(with = "i64")]
     pub expires_at: Timestamp,
 }

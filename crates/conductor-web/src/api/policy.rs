@@ -5,11 +5,12 @@
 use conductor_domain::digest::Digest;
 use conductor_domain::id::{OperatorName, ProjectId, RunId};
 use conductor_domain::policy::PolicyLayer;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whose policies are meant: a project's, a repository's with its project's below, a run's as it locked them, or, where
 /// none is named, Conductor's own.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyPlace {
     /// A project.
@@ -20,6 +21,7 @@ pub struct PolicyPlace {
     pub repo: Option<String>,
     /// A run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub run: Option<RunId>,
     /// Which version of the project's or repository's text; the newest where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,33 +29,38 @@ pub struct PolicyPlace {
 }
 
 /// The stored policies of one project or repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyView {
     /// Where it stands.
+    #[schemars(with = "String")]
     pub layer: PolicyLayer,
     /// The project.
+    #[schemars(with = "String")]
     pub project: ProjectId,
     /// The repository, where it is one's.
     pub repo: Option<String>,
     /// The newest version; all earlier ones are kept.
     pub version: u32,
     /// Its text.
+    #[schemars(with = "String")]
     pub text: Digest,
     /// Who set it.
+    #[schemars(with = "String")]
     pub by: OperatorName,
 }
 
 /// All stored policies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyList {
     /// The policies.
     pub policies: Vec<PolicyView>,
 }
 
 /// One text of policies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyText {
     /// Where it stands.
+    #[schemars(with = "String")]
     pub layer: PolicyLayer,
     /// The number of its version; zero where texts are not numbered.
     pub version: u32,
@@ -62,14 +69,14 @@ pub struct PolicyText {
 }
 
 /// Texts of policies, in the order of their layers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyTexts {
     /// The texts.
     pub texts: Vec<PolicyText>,
 }
 
 /// Sets the policies of a project or a repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetPolicy {
     /// A project.
@@ -83,7 +90,7 @@ pub struct SetPolicy {
 }
 
 /// A question to policies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyQuestion {
     /// Whose.
@@ -94,7 +101,7 @@ pub struct PolicyQuestion {
 }
 
 /// What the policies answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RulingView {
     /// `allow`, `require_approval` or `deny`.
     pub decision: String,
@@ -105,15 +112,17 @@ pub struct RulingView {
     /// Every policy that had a say, the deciding one first.
     pub rules: Vec<RuleView>,
     /// The address of all texts that counted.
+    #[schemars(with = "String")]
     pub version: Digest,
 }
 
 /// One policy as it counts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleView {
     /// Its id.
     pub id: String,
     /// Where it was written last.
+    #[schemars(with = "String")]
     pub layer: PolicyLayer,
     /// What follows when it applies.
     pub decision: String,
@@ -124,7 +133,7 @@ pub struct RuleView {
 }
 
 /// A file of expected decisions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyExpectations {
     /// Of whose policies.
@@ -135,7 +144,7 @@ pub struct PolicyExpectations {
 }
 
 /// What became of expectations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExpectedView {
     /// How many held.
     pub held: usize,
@@ -144,7 +153,7 @@ pub struct ExpectedView {
 }
 
 /// An expectation that did not hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MismatchView {
     /// The line, from 1.
     pub line: usize,

@@ -2,10 +2,11 @@
 //!
 //! This module does not know the problems; each has a page in `docs/error/`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What went wrong, for programs and people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// A name that no other problem has.
     #[serde(rename = "type")]

@@ -7,18 +7,21 @@ use conductor_domain::gate::GateKind;
 use conductor_domain::id::{EffectId, RepoId, RunId};
 use conductor_domain::role::Role;
 use conductor_domain::time::{Millis, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A run in one line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunView {
     /// Its id.
+    #[schemars(with = "String")]
     pub id: RunId,
     /// Its project.
     pub project: String,
     /// `owner/name`.
     pub repo: String,
     /// The forge's id of the repository.
+    #[schemars(with = "u64")]
     pub repo_id: RepoId,
     /// The issue's number.
     pub issue: u64,
@@ -44,8 +47,10 @@ pub struct RunView {
     /// How many records its stream holds.
     pub events: u64,
     /// When it was started.
+    #[schemars(with = "i64")]
     pub created_at: Timestamp,
     /// When it changed last.
+    #[schemars(with = "i64")]
     pub updated_at: Timestamp,
     /// What is wrong with what is kept of it; absent for a run that can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +58,7 @@ pub struct RunView {
 }
 
 /// Why a run cannot be read; it is shown all the same, and the others are not hidden by it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DamageView {
     /// The stable code; a page in `docs/error/` explains it.
     pub code: String,
@@ -64,16 +69,17 @@ pub struct DamageView {
 }
 
 /// Runs, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunList {
     /// The runs.
     pub runs: Vec<RunView>,
     /// Give this as `after` for more.
+    #[schemars(with = "Option<String>")]
     pub next: Option<RunId>,
 }
 
 /// A run with everything that a person needs to judge it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunDetail {
     /// The line.
     pub run: RunView,
@@ -119,26 +125,30 @@ pub struct RunDetail {
 }
 
 /// A skill as a run locked it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillView {
     /// Its name.
     pub name: String,
     /// The roles that have it.
+    #[schemars(with = "Vec<String>")]
     pub roles: Vec<Role>,
     /// Where it came from.
     pub source: String,
     /// The commit, where it came from git.
     pub commit: Option<String>,
     /// The hash of all its files.
+    #[schemars(with = "String")]
     pub content: Digest,
 }
 
 /// A request of a sandbox that was not let out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DenialView {
     /// When.
+    #[schemars(with = "i64")]
     pub at: Timestamp,
     /// The effect that owns the sandbox.
+    #[schemars(with = "String")]
     pub effect: EffectId,
     /// Where to: host and port as they were asked for.
     pub target: String,
@@ -151,7 +161,7 @@ pub struct DenialView {
 }
 
 /// A request that an operator can grant (BEY-6).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GrantRequest {
     /// The grant, as it is written.
     pub grant: String,
@@ -164,7 +174,7 @@ pub struct GrantRequest {
 }
 
 /// Something that a person can do, with the exact command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NextStep {
     /// What it does.
     pub what: String,
@@ -173,7 +183,7 @@ pub struct NextStep {
 }
 
 /// One reason why a run stands still.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldView {
     /// Which.
     pub kind: String,
@@ -182,17 +192,21 @@ pub struct HoldView {
     /// Whether only a person can release it.
     pub needs_human: bool,
     /// What an answer must name.
+    #[schemars(with = "Option<String>")]
     pub question: Option<EffectId>,
 }
 
 /// An open gate with everything that is being approved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GateView {
     /// What is asked.
+    #[schemars(with = "String")]
     pub kind: GateKind,
     /// What an answer must name (BEY-1).
+    #[schemars(with = "String")]
     pub subject: Digest,
     /// Since when.
+    #[schemars(with = "i64")]
     pub opened_at: Timestamp,
     /// Why it was opened, where that is not the normal way of things.
     pub findings: Vec<String>,
@@ -201,11 +215,12 @@ pub struct GateView {
 }
 
 /// Kept text, byte for byte; showing its hidden characters is the reader's task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextView {
     /// What it is.
     pub kind: String,
     /// Its address.
+    #[schemars(with = "String")]
     pub digest: Digest,
     /// Whether it ends in a truncation mark.
     pub truncated: bool,
@@ -214,7 +229,7 @@ pub struct TextView {
 }
 
 /// One run of the test command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestView {
     /// Whether it counts as passed (S-18).
     pub passed: bool,
@@ -223,13 +238,15 @@ pub struct TestView {
     /// What was seen, and no more (S-21).
     pub said: String,
     /// What it printed.
+    #[schemars(with = "String")]
     pub output: Digest,
     /// How long it took.
+    #[schemars(with = "u64")]
     pub time: Millis,
 }
 
 /// A run's pull request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PullRequestView {
     /// Its number.
     pub number: u64,
@@ -240,27 +257,29 @@ pub struct PullRequestView {
 }
 
 /// A stay in one phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseSpan {
     /// The phase's name.
     pub name: String,
     /// From when.
+    #[schemars(with = "i64")]
     pub from: Timestamp,
     /// How long; up to the last record for the last one.
     pub ms: u64,
 }
 
 /// What came of a start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Started {
     /// The new run.
+    #[schemars(with = "String")]
     pub run: RunId,
     /// Its page.
     pub page: String,
 }
 
 /// What came of an action.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptedView {
     /// The stream's last sequence number after it.
     pub seq: u64,
@@ -269,7 +288,7 @@ pub struct AcceptedView {
 }
 
 /// Runs that wait for a person, with what they wait for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approvals {
     /// The runs.
     pub waiting: Vec<RunDetail>,
@@ -279,7 +298,7 @@ pub struct Approvals {
 }
 
 /// One record of a run's stream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventView {
     /// Its place.
     pub seq: u64,
@@ -288,6 +307,7 @@ pub struct EventView {
     /// The name of the input or event.
     pub kind: String,
     /// When.
+    #[schemars(with = "i64")]
     pub at: Timestamp,
     /// Who, and as what.
     pub actor: String,
@@ -300,16 +320,20 @@ pub struct EventView {
 }
 
 /// Records of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventList {
     /// The records, in order.
     pub events: Vec<EventView>,
+    /// Give this as `after` for more.
+    #[serde(default)]
+    pub next: Option<u64>,
 }
 
 /// One effect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectView {
     /// Its id.
+    #[schemars(with = "String")]
     pub id: EffectId,
     /// Its kind.
     pub kind: String,
@@ -320,20 +344,22 @@ pub struct EffectView {
     /// Whether it was told to stop.
     pub stop: bool,
     /// When it was asked for.
+    #[schemars(with = "i64")]
     pub created_at: Timestamp,
 }
 
 /// The effects of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectList {
     /// In the order they were asked for.
     pub effects: Vec<EffectView>,
 }
 
 /// One write at the forge (GH-6).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteView {
     /// The effect.
+    #[schemars(with = "String")]
     pub effect: EffectId,
     /// The effect's kind.
     pub kind: String,
@@ -350,18 +376,19 @@ pub struct WriteView {
     /// `pending`, `done`, or what went wrong.
     pub result: String,
     /// When it changed last.
+    #[schemars(with = "i64")]
     pub at: Timestamp,
 }
 
 /// The writes of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteList {
     /// Oldest first.
     pub writes: Vec<WriteView>,
 }
 
 /// Where a run stands now; sent on its stream after each batch of records.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StateChange {
     /// The line.
     pub run: RunView,
@@ -372,9 +399,10 @@ pub struct StateChange {
 }
 
 /// What an agent says while it works; kept by nobody.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TalkView {
     /// The invocation.
+    #[schemars(with = "String")]
     pub effect: EffectId,
     /// The words.
     pub text: String,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::gate::GateKind;
 use conductor_domain::id::{EffectId, RunId};
@@ -16,6 +16,7 @@ use conductor_domain::run::Run;
 use conductor_domain::spec::Priority;
 use conductor_port::inbox::Submission;
 use conductor_port::views::RunFilter;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::api::{
@@ -26,32 +27,44 @@ use crate::detail;
 use crate::door::Door;
 use crate::error::Error;
 use crate::extract::{Asked, NamedRun, Posted};
+use crate::guard::only;
 use crate::reader::MAX_EVENTS;
-use crate::start;
+use crate::{once, start};
 
 /// Which runs to list.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
+    /// Only of this project.
     project: Option<String>,
+    /// Only of this repository, `owner/name`.
     repo: Option<String>,
+    /// Only in this phase.
     phase: Option<String>,
+    /// Only those that have not ended.
     #[serde(default)]
     open: bool,
+    /// Only those that a person must act on.
     #[serde(default)]
     needs_human: bool,
+    /// Only for this issue.
     issue: Option<u64>,
+    /// Only runs listed after this one: the cursor, `next` of the answer before.
+    #[schemars(with = "Option<String>")]
     after: Option<RunId>,
+    /// At most so many, up to 500; 100 when absent.
     #[serde(default)]
     limit: u32,
 }
 
 /// Which records to read.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
+    /// Only records after this one: the cursor, `next` of the answer before.
     #[serde(default)]
     after: u64,
+    /// At most so many, up to 1000.
     limit: Option<u32>,
 }
 
@@ -140,8 +153,17 @@ pub(crate) async fn writes(
 pub(crate) async fn act(
     State(door): State<Arc<Door>>,
     NamedRun(id): NamedRun,
+    headers: HeaderMap,
     Posted(request): Posted<ActionRequest>,
 ) -> Result<Json<AcceptedView>, Error> {
+    if headers.contains_key(header::IF_MATCH) {
+        let shown =
+            serde_json::to_vec(&door.reader.run(&id).await?).expect("the words on the wire are plain data");
+        let condition = only(&headers, &header::IF_MATCH).unwrap_or_default();
+        if !once::names(condition, &once::tag(&shown)) {
+            return Err(Error::Changed);
+        }
+    }
     Ok(Json(submit(&door, &id, request, "api").await?))
 }
 

@@ -52,10 +52,10 @@ pub(crate) async fn show(
     NamedRun(id): NamedRun,
     Asked(query): Asked<LogQuery>,
 ) -> Result<Html<String>, Trouble> {
-    let events = door.reader.events(&id, query.after, SHOWN).await?.events;
-    let is_full = u32::try_from(events.len()).is_ok_and(|count| count == SHOWN);
-    let newer = events.last().filter(|_| is_full).map(|last| last.seq);
-    let records = events
+    let list = door.reader.events(&id, query.after, SHOWN).await?;
+    let newer = list.next;
+    let records = list
+        .events
         .into_iter()
         .map(|event| Kept {
             seq: event.seq,

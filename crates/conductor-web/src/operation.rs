@@ -1,0 +1,293 @@
+//! Every address of the API: what it is for, what it takes and answers, and how the command line and the pages say it.
+//!
+//! Router, OpenAPI document and `docs/api.md` are made of this one table, so that none of them knows an address that the
+//! others do not. This module does not know how anything is answered.
+
+use std::sync::Arc;
+
+use axum::routing::{MethodRouter, get, post};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::api::{
+    AcceptedView, ActionRequest, AddProject, Approvals, AuditView, EffectList, EventList, ExpectedView,
+    GrantEgress, GrantList, Health, InstanceView, KillSwitch, LinkView, PolicyExpectations, PolicyList,
+    PolicyPlace, PolicyQuestion, PolicyTexts, ProjectList, RegisterRepo, ReplayView, RepoList, RepoView,
+    RulingView, RunDetail, RunList, SetPolicy, StartRun, Started, WriteList,
+};
+use crate::door::Door;
+use crate::handle::run::{EventsQuery, ListQuery};
+use crate::stream::FollowQuery;
+use crate::{handle, openapi, page, stream};
+
+/// Makes the schema of a type.
+pub(crate) type Shape = fn(&mut SchemaGenerator) -> Schema;
+
+/// One address with one method.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    /// `GET` or `POST`.
+    pub method: &'static str,
+    /// The address below `/api/v1`.
+    pub path: &'static str,
+    /// Its name, for programs.
+    pub name: &'static str,
+    /// What it does, for people.
+    pub says: &'static str,
+    /// The commands that do the same, without `conductor`; empty where no person would.
+    pub commands: &'static [&'static str],
+    /// The forms that do the same, as addresses of pages.
+    pub forms: &'static [&'static str],
+    pub(crate) query: Option<Shape>,
+    pub(crate) takes: Option<Shape>,
+    pub(crate) answers: Answers,
+    pub(crate) route: fn() -> MethodRouter<Arc<Door>>,
+}
+
+/// What comes back when all goes well.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Answers {
+    /// Data.
+    Ok(Shape),
+    /// Data about what is new.
+    Created(Shape),
+    /// Events as they happen.
+    Stream,
+    /// Kept bytes.
+    Bytes,
+    /// This table as an OpenAPI document.
+    Document,
+}
+
+impl Answers {
+    /// The status.
+    pub(crate) fn status(self) -> &'static str {
+        match self {
+            Self::Created(_) => "201",
+            Self::Ok(_) | Self::Stream | Self::Bytes | Self::Document => "200",
+        }
+    }
+}
+
+fn shape<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+const fn reading(
+    path: &'static str,
+    name: &'static str,
+    says: &'static str,
+    answers: Shape,
+    route: fn() -> MethodRouter<Arc<Door>>,
+) -> Operation {
+    Operation {
+        method: "GET",
+        path,
+        name,
+        says,
+        commands: &[],
+        forms: &[],
+        query: None,
+        takes: None,
+        answers: Answers::Ok(answers),
+        route,
+    }
+}
+
+const fn changing(
+    path: &'static str,
+    name: &'static str,
+    says: &'static str,
+    takes: Shape,
+    answers: Answers,
+    route: fn() -> MethodRouter<Arc<Door>>,
+) -> Operation {
+    Operation {
+        method: "POST",
+        path,
+        name,
+        says,
+        commands: &[],
+        forms: &[],
+        query: None,
+        takes: Some(takes),
+        answers,
+        route,
+    }
+}
+
+impl Operation {
+    const fn by(self, commands: &'static [&'static str]) -> Self {
+        Self { commands, ..self }
+    }
+
+    const fn on(self, forms: &'static [&'static str]) -> Self {
+        Self { forms, ..self }
+    }
+
+    const fn asked(self, query: Shape) -> Self {
+        Self {
+            query: Some(query),
+            ..self
+        }
+    }
+
+    const fn answering(self, answers: Answers) -> Self {
+        Self { answers, ..self }
+    }
+}
+
+/// Every address of the API, in reading order.
+pub const OPERATIONS: &[Operation] = &[
+    reading("/health", "health", "Tells that the server answers, and whether something keeps it from its work.", shape::<Health>, || {
+        get(handle::instance::health)
+    }),
+    reading("/openapi.json", "openapi", "This interface as an OpenAPI 3.1 document.", shape::<Health>, || {
+        get(openapi::serve)
+    })
+    .answering(Answers::Document),
+    reading("/instance", "instance", "Shows what concerns more than one run.", shape::<InstanceView>, || {
+        get(handle::instance::instance)
+    }),
+    reading("/projects", "list_projects", "Lists the projects.", shape::<ProjectList>, || {
+        get(handle::instance::projects)
+    })
+    .by(&["project list"]),
+    changing("/projects", "add_project", "Adds a project.", shape::<AddProject>, Answers::Created(shape::<AcceptedView>), || {
+        post(handle::instance::add_project)
+    })
+    .by(&["project add"])
+    .on(&["/projects/add"]),
+    reading("/repos", "list_repos", "Lists the repositories.", shape::<RepoList>, || get(handle::instance::repos))
+        .by(&["repo list"]),
+    changing("/repos", "register_repo", "Registers a repository, or changes its registration.", shape::<RegisterRepo>, Answers::Created(shape::<RepoView>), || {
+        post(handle::instance::register_repo)
+    })
+    .by(&["repo add"])
+    .on(&["/repos/add"]),
+    reading("/egress", "list_egress", "Lists what sandboxes may reach.", shape::<GrantList>, || get(handle::instance::grants))
+        .by(&["egress list"]),
+    changing("/egress", "allow_egress", "Lets the sandboxes of a project reach a host.", shape::<GrantEgress>, Answers::Created(shape::<AcceptedView>), || {
+        post(handle::instance::allow_egress)
+    })
+    .by(&["egress allow"])
+    .on(&["/runs/{id}/allow"]),
+    changing("/egress/revoke", "revoke_egress", "Takes that back.", shape::<GrantEgress>, Answers::Ok(shape::<AcceptedView>), || {
+        post(handle::instance::revoke_egress)
+    })
+    .by(&["egress revoke"]),
+    reading("/policies", "list_policies", "Lists the stored policies.", shape::<PolicyList>, || get(handle::policy::list))
+        .by(&["policy list"]),
+    changing("/policies", "set_policy", "Stores a new version of the policies of a project or a repository.", shape::<SetPolicy>, Answers::Created(shape::<AcceptedView>), || {
+        post(handle::policy::set)
+    })
+    .by(&["policy set"]),
+    reading("/policies/texts", "policy_texts", "Shows texts of policies, in the order of their layers.", shape::<PolicyTexts>, || {
+        get(handle::policy::texts)
+    })
+    .asked(shape::<PolicyPlace>)
+    .by(&["policy show"]),
+    changing("/policies/check", "check_policy", "Answers for a request that nobody makes; changes nothing.", shape::<PolicyQuestion>, Answers::Ok(shape::<RulingView>), || {
+        post(handle::policy::check)
+    })
+    .by(&["policy check", "policy explain"]),
+    changing("/policies/test", "test_policy", "Checks expected decisions; changes nothing.", shape::<PolicyExpectations>, Answers::Ok(shape::<ExpectedView>), || {
+        post(handle::policy::expect)
+    })
+    .by(&["policy test"]),
+    changing("/kill-switch", "turn_kill_switch", "Stops all agent execution, or lets it go on.", shape::<KillSwitch>, Answers::Ok(shape::<AcceptedView>), || {
+        post(handle::instance::kill_switch)
+    })
+    .by(&["kill-switch"])
+    .on(&["/stop"]),
+    reading("/approvals", "list_approvals", "Lists what waits for a person, with what exactly is asked.", shape::<Approvals>, || {
+        get(handle::run::approvals)
+    })
+    .by(&["approvals"]),
+    reading("/runs", "list_runs", "Lists runs, newest first.", shape::<RunList>, || get(handle::run::list))
+        .asked(shape::<ListQuery>)
+        .by(&["run list"]),
+    changing("/runs", "start_run", "Starts a run from an issue.", shape::<StartRun>, Answers::Created(shape::<Started>), || {
+        post(handle::run::start)
+    })
+    .by(&["run start"])
+    .on(&["/start"]),
+    reading("/runs/{id}", "show_run", "Shows a run with everything that a person needs to judge it.", shape::<RunDetail>, || {
+        get(handle::run::show)
+    })
+    .by(&["run show"]),
+    changing("/runs/{id}/actions", "act_on_run", "Asks something of a run: approve, revise, reject, answer, pause, resume, retry, cancel, fail, reprioritize.", shape::<ActionRequest>, Answers::Ok(shape::<AcceptedView>), || {
+        post(handle::run::act)
+    })
+    .by(&[
+        "run approve",
+        "run revise",
+        "run reject",
+        "run answer",
+        "run pause",
+        "run resume",
+        "run retry",
+        "run cancel",
+        "run fail",
+        "run reprioritize",
+    ])
+    .on(&["/runs/{id}/act"]),
+    reading("/runs/{id}/events", "list_events", "Lists the records of a run, in order.", shape::<EventList>, || {
+        get(handle::run::events)
+    })
+    .asked(shape::<EventsQuery>)
+    .by(&["run show"]),
+    reading("/runs/{id}/effects", "list_effects", "Lists what a run asked of the world.", shape::<EffectList>, || {
+        get(handle::run::effects)
+    }),
+    reading("/runs/{id}/writes", "list_writes", "Lists the writes of a run at the forge.", shape::<WriteList>, || {
+        get(handle::run::writes)
+    }),
+    reading("/runs/{id}/stream", "follow_run", "Follows a run live: `record`, `state` and `talk` events; `Last-Event-ID` resumes.", shape::<EventList>, || {
+        get(stream::follow)
+    })
+    .asked(shape::<FollowQuery>)
+    .answering(Answers::Stream)
+    .by(&["run watch"]),
+    reading("/runs/{id}/replay", "replay_run", "Recomputes every decision of a run and compares.", shape::<ReplayView>, || {
+        get(handle::audit::replay)
+    })
+    .by(&["run replay"]),
+    reading("/artifacts/{digest}", "artifact", "Hands kept bytes out, as an attachment.", shape::<Health>, || {
+        get(handle::audit::artifact)
+    })
+    .answering(Answers::Bytes),
+    reading("/audit", "verify_audit", "Checks the chains of all records.", shape::<AuditView>, || get(handle::audit::verify))
+        .by(&["audit verify"]),
+    changing("/links", "make_link", "Makes a link that signs one browser in, once.", shape::<NoWish>, Answers::Created(shape::<LinkView>), || {
+        post(page::enter::link)
+    })
+    .by(&["open"]),
+];
+
+/// Nothing has to be said.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "Nothing")]
+struct NoWish {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::FORMS;
+
+    /// UI-4: what a form does, the API does; leaving is the browser's own.
+    #[test]
+    fn every_form_has_its_operation() {
+        for (form, _) in FORMS.iter().filter(|(form, _)| *form != "/leave") {
+            assert!(
+                OPERATIONS.iter().any(|operation| operation.forms.contains(form)),
+                "the API cannot do what the form {form} does"
+            );
+        }
+        for named in OPERATIONS.iter().flat_map(|operation| operation.forms) {
+            assert!(
+                FORMS.iter().any(|(form, _)| form == named),
+                "there is no form {named}"
+            );
+        }
+    }
+}
