@@ -23,6 +23,7 @@ mod once;
 mod operation;
 mod openapi;
 mod handle;
+mod render;
 mod page;
 mod stream;
 mod webhook;

@@ -13,6 +13,7 @@ pub(crate) mod home;
 pub(crate) mod runs;
 pub(crate) mod run;
 pub(crate) mod log;
+pub(crate) mod output;
 pub(crate) mod act;
 pub(crate) mod start;
 pub(crate) mod approvals;
@@ -62,6 +63,7 @@ pub(crate) fn routes(door: &Arc<Door>) -> Router<Arc<Door>> {
         .route("/runs", get(runs::show))
         .route("/runs/{id}", get(run::show))
         .route("/runs/{id}/log", get(log::show))
+        .route("/runs/{id}/output/{digest}", get(output::show))
         .route("/runs/{id}/live", get(stream::follow))
         .route("/start", get(start::show))
         .route("/approvals", get(approvals::show))

@@ -50,6 +50,11 @@ async fn every_page_is_open_to_everybody_in_every_look() -> Result<()> {
     stage.wait_for_phase(&waiting, "awaiting_plan_approval")?;
     ensure!(stage.person.open_issue(REPO, "Not started", "")? > 0);
 
+    let shown = stage.program.say(&["run", "show", &done])?.done()?;
+    let printed = shown.data["tests"][0]["output"]
+        .as_str()
+        .context("the tests printed something")?;
+    let output = format!("/runs/{done}/output/{printed}");
     let (at_gate, over, log) = (
         format!("/runs/{waiting}"),
         format!("/runs/{done}"),
@@ -69,6 +74,7 @@ async fn every_page_is_open_to_everybody_in_every_look() -> Result<()> {
         (&over, "run-over"),
         (&paused, "run-paused"),
         (&log, "log"),
+        (&output, "output"),
         ("/runs/nothing-like-it", "trouble"),
     ];
     wrong.extend(judge(&desk, &axe, &full).await?);

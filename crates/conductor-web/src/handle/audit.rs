@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::header;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use conductor_domain::digest::Digest;
 
@@ -15,6 +15,7 @@ use crate::api::{AuditView, ReplayView};
 use crate::door::Door;
 use crate::error::Error;
 use crate::extract::NamedRun;
+use crate::guard::only;
 
 /// Checks every stream.
 pub(crate) async fn verify(State(door): State<Arc<Door>>) -> Result<Json<AuditView>, Error> {
@@ -34,6 +35,7 @@ pub(crate) async fn replay(
 pub(crate) async fn artifact(
     State(door): State<Arc<Door>>,
     Path(digest): Path<String>,
+    asked: HeaderMap,
 ) -> Result<Response, Error> {
     let digest = Digest::parse(digest).map_err(|error| Error::Invalid {
         what: error.to_string(),
@@ -50,5 +52,84 @@ pub(crate) async fn artifact(
             "sandbox; default-src 'none'".to_owned(),
         ),
     ];
-    Ok((headers, bytes).into_response())
+    let ranges = [(header::ACCEPT_RANGES, "bytes")];
+    let range = only(&asked, &header::RANGE).map_or(Part::Whole, |range| Part::named(range, bytes.len()));
+    Ok(match range {
+        Part::Whole => (headers, ranges, bytes).into_response(),
+        Part::Bytes { first, last } => {
+            let place = format!("bytes {first}-{last}/{}", bytes.len());
+            let part = bytes[first..=last].to_vec();
+            let place = [(header::CONTENT_RANGE, place)];
+            (StatusCode::PARTIAL_CONTENT, headers, ranges, place, part).into_response()
+        }
+        Part::Beyond => {
+            let place = [(header::CONTENT_RANGE, format!("bytes */{}", bytes.len()))];
+            (StatusCode::RANGE_NOT_SATISFIABLE, headers, place).into_response()
+        }
+    })
+}
+
+/// What a range asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    /// Everything; also where the words say nothing that is understood here (RFC 9110, 14.2).
+    Whole,
+    /// These bytes, the last one too; they are there.
+    Bytes { first: usize, last: usize },
+    /// Bytes of which none is there.
+    Beyond,
+}
+
+impl Part {
+    fn named(range: &str, size: usize) -> Self {
+        let Some((first, last)) = range.strip_prefix("bytes=").and_then(|rest| rest.split_once('-')) else {
+            return Self::Whole;
+        };
+        let number = |word: &str| {
+            let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| word.parse::<usize>().unwrap_or(usize::MAX))
+        };
+        let (first, last) = match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => (first, last),
+            (Some(first), None) if last.is_empty() => (first, usize::MAX),
+            (None, Some(count)) if first.is_empty() => (size.saturating_sub(count), usize::MAX),
+            (Some(_) | None, Some(_) | None) => return Self::Whole,
+        };
+        match size.checked_sub(1) {
+            Some(end) if first <= end => Self::Bytes {
+                first,
+                last: last.min(end),
+            },
+            Some(_) | None => Self::Beyond,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_names_bytes_that_are_there() {
+        let bytes = |first, last| Part::Bytes { first, last };
+        for (range, size, expected) in [
+            ("bytes=0-4", 10, bytes(0, 4)),
+            ("bytes=5-", 10, bytes(5, 9)),
+            ("bytes=-3", 10, bytes(7, 9)),
+            ("bytes=-30", 10, bytes(0, 9)),
+            ("bytes=0-99999999999999999999999", 10, bytes(0, 9)),
+            ("bytes=10-", 10, Part::Beyond),
+            ("bytes=-0", 10, Part::Beyond),
+            ("bytes=0-", 0, Part::Beyond),
+            ("bytes=4-2", 10, Part::Whole),
+            ("bytes=0-1,3-4", 10, Part::Whole),
+            ("bytes=-", 10, Part::Whole),
+            ("bytes=a-b", 10, Part::Whole),
+            ("bytes=+1-2", 10, Part::Whole),
+            ("lines=1-2", 10, Part::Whole),
+            ("", 10, Part::Whole),
+        ] {
+            assert_eq!(Part::named(range, size), expected, "{range} of {size}");
+        }
+    }
 }

@@ -17,6 +17,9 @@ use crate::extract::NamedRun;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::line::{Line, Moment};
 use crate::page::trouble::Trouble;
+use crate::render::Piece;
+use crate::render::code::{self, Language};
+use crate::render::markdown::Prose;
 use crate::visible;
 use crate::words::{sentence, state, text, time};
 
@@ -45,7 +48,7 @@ pub(crate) struct Shown {
     pub(crate) holds: Vec<String>,
     pub(crate) question: Option<String>,
     pub(crate) allowed: Vec<String>,
-    pub(crate) plan: Option<Text>,
+    pub(crate) plan: Option<Reading>,
     pub(crate) denials: Vec<Denial>,
     pub(crate) tests: Vec<Test>,
     pub(crate) pull_request: Option<PullRequest>,
@@ -71,10 +74,16 @@ pub(crate) struct Text {
     pub(crate) lines: Vec<TextLine>,
 }
 
+/// A text as its markdown means it, for reading, and as it is; what is to be answered is shown as it is alone (S-47).
+pub(crate) struct Reading {
+    pub(crate) prose: Prose,
+    pub(crate) text: Text,
+}
+
 /// A line of a text, with the class of colour that it has in a change.
 pub(crate) struct TextLine {
     pub(crate) class: &'static str,
-    pub(crate) text: String,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 /// A request of a sandbox that was not let out.
@@ -165,7 +174,10 @@ impl Shown {
                 .find_map(|hold| hold.question.as_ref().map(ToString::to_string)),
             allowed: detail.allowed,
             // What stands in the gate is not shown a second time below it.
-            plan: detail.plan.filter(|_| gate.is_none()).as_ref().map(Text::of),
+            plan: detail.plan.filter(|_| gate.is_none()).map(|plan| Reading {
+                prose: Prose::of(&plan.text),
+                text: Text::of(&plan),
+            }),
             gate,
             denials: detail
                 .denials
@@ -216,7 +228,15 @@ impl Text {
     /// Makes a text visible and takes it apart by lines.
     pub(crate) fn of(text: &TextView) -> Self {
         let shown = visible::text(&text.text);
-        let is_change = text.kind == "diff";
+        let lines = if text.kind == "diff" {
+            change(&shown.text)
+        } else {
+            let plain = |line| TextLine {
+                class: "",
+                pieces: vec![Piece::plain(line)],
+            };
+            shown.text.lines().map(plain).collect()
+        };
         Self {
             name: text.kind.replace('_', " "),
             digest: text.digest.to_string(),
@@ -225,16 +245,46 @@ impl Text {
                 hidden => text::count(hidden, "hidden character"),
             },
             is_cut: text.truncated,
-            lines: shown
-                .text
-                .lines()
-                .map(|line| TextLine {
-                    class: if is_change { class_of(line) } else { "" },
-                    text: line.to_owned(),
-                })
-                .collect(),
+            lines,
         }
     }
+}
+
+/// Takes a change apart: whole lines are added, removed or the same, and code in them has its colours.
+fn change(text: &str) -> Vec<TextLine> {
+    let mut language = code::PLAIN;
+    // `---` and `+++` are headers between the name of a file and its first place; after it, `+++ x` is an added `++ x`.
+    let mut is_head = true;
+    let take = |line: &str| {
+        let class = class_of(line);
+        let sign = line.as_bytes().first();
+        is_head = match sign {
+            Some(b'@' | b'\\' | b' ') => false,
+            Some(b'+' | b'-') | None => is_head,
+            Some(_) => true,
+        };
+        let header = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- "));
+        if let Some(path) = header.filter(|_| is_head) {
+            if path != "/dev/null" {
+                language = Language::of(path);
+            }
+            return TextLine {
+                class: "place",
+                pieces: vec![Piece::plain(line)],
+            };
+        }
+        if !matches!(sign, Some(b'+' | b'-' | b' ')) {
+            return TextLine {
+                class,
+                pieces: vec![Piece::plain(line)],
+            };
+        }
+        let (sign, code) = line.split_at(1);
+        let mut pieces = vec![Piece::plain(sign)];
+        pieces.extend(code::pieces(code, language));
+        TextLine { class, pieces }
+    };
+    text.lines().map(take).collect()
 }
 
 fn class_of(line: &str) -> &'static str {
@@ -296,5 +346,61 @@ fn write_of(write: WriteView, now: Timestamp) -> Write {
         decision: write.decision,
         reason: visible::line(&write.reason),
         result: visible::line(&write.result),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S-49: an added or removed line is shown as such, whatever it looks like.
+    #[test]
+    fn no_line_of_a_change_passes_for_a_header() {
+        let text = [
+            "changed a.rs",
+            "--- a/a.rs",
+            "+++ b/a.rs",
+            "@@ -1 +1,2 @@",
+            "--- b/a.rs",
+            "\\ No newline at end of file",
+            "+++ /dev/null",
+            "+fn x",
+            " same",
+            "changed sub",
+            "-submodule 1",
+            "added file b.py",
+            "--- /dev/null",
+            "+++ b/b.py",
+            "@@ -0,0 +1 @@",
+            "+def x",
+        ]
+        .join("\n");
+        let shown: Vec<(&str, String)> = change(&text)
+            .into_iter()
+            .map(|line| {
+                let word = line.pieces.iter().find(|piece| piece.class == "word");
+                (line.class, word.map_or(String::new(), |word| word.text.clone()))
+            })
+            .collect();
+        let expected = [
+            ("", ""),
+            ("place", ""),
+            ("place", ""),
+            ("place", ""),
+            ("removed", ""),
+            ("", ""),
+            ("added", ""),
+            ("added", "fn"),
+            ("", ""),
+            ("", ""),
+            ("removed", ""),
+            ("", ""),
+            ("place", ""),
+            ("place", ""),
+            ("place", ""),
+            ("added", "def"),
+        ];
+        let expected: Vec<(&str, String)> = expected.map(|(class, word)| (class, word.to_owned())).into();
+        assert_eq!(shown, expected);
     }
 }
