@@ -288,8 +288,13 @@ impl Browser {
         let begun = Instant::now();
         loop {
             match self.try_fill(css, text).await {
-                // The part of the page was brought up to date meanwhile.
-                Err(error) if error.to_string().contains("stale element") && begun.elapsed() < HOPELESS => {}
+                // The part of the page was brought up to date meanwhile; between clearing and typing the driver says so
+                // in other words.
+                Err(error)
+                    if ["stale element", "not interactable"]
+                        .iter()
+                        .any(|words| error.to_string().contains(words))
+                        && begun.elapsed() < HOPELESS => {}
                 done => return done.with_context(|| format!("filling in {css}")),
             }
         }
