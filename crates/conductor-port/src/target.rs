@@ -213,6 +213,14 @@ pub enum TargetFault {
         /// What to do.
         hint: String,
     },
+    /// The environment does not exist; what was put there went with it.
+    #[error("{what}")]
+    Gone {
+        /// What does not exist.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
     /// Something else lies there, and it stays.
     #[error("{path} holds {what} that Conductor did not put there")]
     Foreign {

@@ -90,7 +90,9 @@ impl Trouble {
         let hint = |text: &str| text.to_owned();
         let (code, hint, files) = match fault {
             TargetFault::Unavailable { hint, .. } => ("CDR0707", hint.clone(), Vec::new()),
-            TargetFault::Unhealthy { hint, .. } => ("CDR0708", hint.clone(), Vec::new()),
+            TargetFault::Unhealthy { hint, .. } | TargetFault::Gone { hint, .. } => {
+                ("CDR0708", hint.clone(), Vec::new())
+            }
             TargetFault::Incomplete { files, .. } => (
                 "CDR0709",
                 hint("look at the place's disk and permissions, then try again"),

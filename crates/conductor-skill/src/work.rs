@@ -17,6 +17,7 @@ use crate::environment::Environment;
 use crate::lock::{Lock, Locked, Put};
 use crate::name::SkillName;
 use crate::plan::{self, Action, Facts, Item, Trouble};
+use crate::registry::Nothing;
 use crate::resolve::{self, Freshness, Resolved, resolve};
 use crate::store::Store;
 use crate::targets::{Surroundings, Targets};
@@ -222,7 +223,16 @@ impl Work {
                     }
                 }
                 Err(fault) => {
-                    let trouble = Trouble::of(&wish.skill, &wish.environment, &fault);
+                    let mut trouble = Trouble::of(&wish.skill, &wish.environment, &fault);
+                    if let (Err(put), TargetFault::Gone { .. }) = (&wish.root, &fault)
+                        && !self.is_wanted_in(&wish.skill, &wish.environment)
+                    {
+                        if let (Changed::Discard, Ok(place)) = (scope.changed, put.placement(&wish.skill)) {
+                            plan.items.push(forgotten(wish, place));
+                            continue;
+                        }
+                        "say --force to forget what was put there".clone_into(&mut trouble.hint);
+                    }
                     if !plan.troubles.contains(&trouble) {
                         plan.troubles.push(trouble);
                     }
@@ -255,6 +265,15 @@ impl Work {
                 ),
             }
         }
+    }
+
+    fn is_wanted_in(&self, name: &SkillName, environment: &Environment) -> bool {
+        self.config
+            .skills
+            .iter()
+            .filter(|skill| skill.name == *name)
+            .flat_map(|skill| &skill.targets)
+            .any(|target| target.environment == *environment)
     }
 
     fn item(
@@ -403,6 +422,20 @@ struct Wish {
     mode: Mode,
 }
 
+/// A place that went with its environment, which a person wants to hear of no more.
+fn forgotten(wish: Wish, placement: Placement) -> Item {
+    Item {
+        skill: wish.skill,
+        environment: wish.environment,
+        path: placement.path().display().to_string(),
+        mode: wish.mode,
+        action: Action::Remove,
+        reasons: vec!["its environment does not exist any more".to_owned()],
+        wanted: None,
+        placement,
+    }
+}
+
 /// Stages one skill where waiting for the disk keeps nobody else waiting.
 fn stage(
     store: &Store,
@@ -433,6 +466,10 @@ fn unresolved(name: &SkillName, error: &resolve::Error) -> Trouble {
     }
     let (code, hint) = match error {
         resolve::Error::Invalid(_) | resolve::Error::Tree(_) => ("CDR0706", "mend the skill at its source"),
+        resolve::Error::Registry(Nothing::Unknown(_)) => (
+            "CDR0716",
+            "a directory is written as ./NAME; the index of a registry is had by `conductor skills update`",
+        ),
         resolve::Error::Registry(_) => (
             "CDR0716",
             "run `conductor skills update` first, or correct the version",

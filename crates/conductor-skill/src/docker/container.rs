@@ -72,10 +72,10 @@ impl Container {
             let said = finished.stderr;
             let lower = said.to_lowercase();
             if lower.contains("no such") {
-                return unhealthy(
-                    format!("Container '{name}' does not exist"),
-                    format!("Create it with `docker run -d --name {name} …`, or correct the name"),
-                );
+                return Err(TargetFault::Gone {
+                    what: format!("Container '{name}' does not exist"),
+                    hint: format!("Create it with `docker run -d --name {name} …`, or correct the name"),
+                });
             }
             if lower.contains("permission denied") {
                 return unhealthy(

@@ -49,6 +49,10 @@ pub(super) async fn perform(
     };
     let open = match open {
         Ok(open) => open,
+        // What was put there went with it.
+        Err(TargetFault::Gone { .. }) if item.action == Action::Remove => {
+            return Step::quiet(Outcome::Done, Remember::Gone);
+        }
         Err(fault) => return failed(fault),
     };
     let put = |mode, digest| {

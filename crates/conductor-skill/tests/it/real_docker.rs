@@ -159,7 +159,7 @@ async fn a_container_that_is_made_anew_half_way_is_not_taken_for_the_old_one() {
     let put = stage.install(&gone).await;
     assert_eq!(
         put,
-        Err(TargetFault::Unhealthy {
+        Err(TargetFault::Gone {
             what: format!("Container '{name}' does not exist"),
             hint: format!("Create it with `docker run -d --name {name} …`, or correct the name"),
         })

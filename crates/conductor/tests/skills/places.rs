@@ -81,6 +81,33 @@ fn a_stopped_container_is_told_once_and_keeps_nobody_from_another_place() {
     assert_eq!(names(&stage, "home/.claude/skills"), ["alpha", "beta"]);
 }
 
+/// SKILL-3: what was put into a container that is gone for good is forgotten on request, and not before.
+#[test]
+fn a_container_that_is_gone_for_good_is_forgotten_on_request() {
+    let (stage, container) = (Stage::new(), Container::start());
+    let target = container.target();
+    stage.skill("src/alpha", "one");
+    stage.skill("src/beta", "two");
+    stage
+        .run(&["install", "./src", "--all", "--target", &target])
+        .ends(0);
+    docker(&["rm", "--force", &container.name]);
+    let ran = stage.run(&["remove", "alpha"]).ends(1);
+    assert!(
+        ran.stderr.contains("does not exist") && ran.stderr.contains("--force"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(stage.lock()["skills"].as_array().map(Vec::len), Some(2));
+    stage.run(&["remove", "alpha", "--force"]).ends(0);
+    let lock = stage.lock();
+    assert_eq!(lock["skills"].as_array().map(Vec::len), Some(1));
+    // One that is still wanted there is not forgotten by force: the container may come back.
+    let ran = stage.run(&["apply", "--force"]).ends(1);
+    assert!(ran.stderr.contains("docker run"), "{}", ran.stderr);
+    assert_eq!(stage.lock(), lock);
+}
+
 /// SKILL-2: the home directory is `HOME`, else `USERPROFILE`.
 #[test]
 fn the_home_directory_has_two_names() {

@@ -320,11 +320,10 @@ async fn chosen(
     let mut skills = choice.choose(offers, desk.out.can_ask())?;
     for skill in &mut skills {
         // Whoever names one more place has not given up the others.
-        let before = config.skills.iter().find(|known| known.name == skill.name);
-        for target in before.into_iter().flat_map(|known| &known.targets) {
-            if !skill.targets.contains(target) {
-                skill.targets.push(target.clone());
-            }
+        if let Some(known) = config.skills.iter().find(|known| known.name == skill.name) {
+            let named = std::mem::replace(&mut skill.targets, known.targets.clone());
+            let new = named.into_iter().filter(|target| !known.targets.contains(target));
+            skill.targets.extend(new);
         }
     }
     let names = skills.iter().map(|skill| skill.name.clone()).collect();
