@@ -63,7 +63,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 fn teams() -> Result<()> {
     setup::for_tests()?;
     process::run(
-        cargo("nextest run --locked --profile long --package conductor-it --no-capture")
+        // The whole workspace, as in the gate: one package alone has other features, and all below it is built anew.
+        cargo("nextest run --locked --profile long --workspace --no-capture")
             .args(["-E", "test(a_hundred_runs_end_though_servers_die_and_freeze)"])
             .env("CONDUCTOR_CHAOS_ROUNDS", "50")
             .env("CONDUCTOR_CHAOS_EVERY", "1"),
