@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use crate::process::{self, cargo};
 use crate::{setup, workspace};
 
-const TEST: &str = "test(every_page_is_open_to_everybody_in_every_look)";
+const TEST: &str = "test(in_a_file::every_page_is_open_to_everybody_in_every_look)";
 
 /// Takes the pictures anew and says where they are.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {

@@ -5,12 +5,19 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use conductor_it::Stage;
 use conductor_it::program::HOPELESS;
-use conductor_it::stage::{Play, REPO};
+use conductor_it::stage::REPO;
 use serde_json::json;
 
 use crate::desk::Desk;
+use crate::kept::{Kept, on_both_databases};
 use crate::line::Line;
 use crate::{GREETING, PROGRAM};
+
+on_both_databases!(
+    the_keyboard_is_enough,
+    no_script_is_needed,
+    a_lost_connection_is_shown_and_heals,
+);
 
 const ENTER: &str = "\u{e007}";
 const TAB: &str = "\u{e004}";
@@ -39,9 +46,8 @@ impl Desk {
 }
 
 /// UI-5: from start to approval without a mouse.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_keyboard_is_enough() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn the_keyboard_is_enough(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
     let desk = Desk::of(&stage).await?;
     let browser = &desk.browser;
@@ -78,9 +84,8 @@ async fn the_keyboard_is_enough() -> Result<()> {
 }
 
 /// UI-5: every page and every form works where no script runs; what happened is there after loading again.
-#[tokio::test(flavor = "multi_thread")]
-async fn no_script_is_needed() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn no_script_is_needed(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
     let desk = Desk::of(&stage).await?;
     let browser = &desk.browser;
@@ -126,9 +131,8 @@ impl Desk {
 }
 
 /// UI-2: a lost connection is said, heals by itself, and what happened meanwhile is on the page.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lost_connection_is_shown_and_heals() -> Result<()> {
-    let play = Play::shell(GREETING);
+async fn a_lost_connection_is_shown_and_heals(kept: Kept) -> Result<()> {
+    let play = kept.shell(GREETING);
     let mut stage = Stage::set_without_server(PROGRAM, &play).await?;
     let line = Line::to(stage.program.address()?).await?;
     stage

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use conductor_it::Stage;
 use conductor_it::browser::{Browser, LOOKS, Look};
-use conductor_it::stage::{Play, REPO};
+use conductor_it::stage::REPO;
 use serde_json::Value;
 
 use crate::desk::Desk;
+use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
+
+on_both_databases!(every_page_is_open_to_everybody_in_every_look);
 
 /// A title as long as the forge lets one be, with characters that nobody sees.
 fn longest_title() -> String {
@@ -25,11 +28,15 @@ fn target() -> PathBuf {
 
 /// UI-5: axe-core finds no serious violation, and a phone scrolls no page sideways, in light and dark; pictures of all
 /// of it are left in `target/screenshots` where `CONDUCTOR_SCREENSHOTS` is set.
-#[tokio::test(flavor = "multi_thread")]
-async fn every_page_is_open_to_everybody_in_every_look() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let axe = std::fs::read_to_string(target().join("tools/axe/node_modules/axe-core/axe.min.js"))
         .context("reading axe-core\nhint: cargo xtask setup axe")?;
+    // Where records are kept changes what a page says, not how it looks.
+    let looks = match kept {
+        Kept::File => &LOOKS[..],
+        Kept::Server(_) => &LOOKS[..1],
+    };
     let desk = Desk::of(&stage).await?;
     let mut wrong = Vec::new();
     let empty = [
@@ -37,7 +44,7 @@ async fn every_page_is_open_to_everybody_in_every_look() -> Result<()> {
         ("/runs", "empty-runs"),
         ("/approvals", "empty-approvals"),
     ];
-    wrong.extend(judge(&desk, &axe, &empty).await?);
+    wrong.extend(judge(&desk, &axe, looks, &empty).await?);
 
     let done = stage.start_run("Greet people")?;
     stage.carry_through(&done).await?;
@@ -77,23 +84,23 @@ async fn every_page_is_open_to_everybody_in_every_look() -> Result<()> {
         (&output, "output"),
         ("/runs/nothing-like-it", "trouble"),
     ];
-    wrong.extend(judge(&desk, &axe, &full).await?);
+    wrong.extend(judge(&desk, &axe, looks, &full).await?);
     desk.browser.follow("Home").await?;
     desk.browser.follow("Leave").await?;
-    wrong.extend(judge(&desk, &axe, &[("/", "signed-out")]).await?);
+    wrong.extend(judge(&desk, &axe, looks, &[("/", "signed-out")]).await?);
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
 
 /// Looks at pages, each in every look; pictures are taken where somebody wants them.
-async fn judge(desk: &Desk, axe: &str, pages: &[(&str, &str)]) -> Result<Vec<String>> {
+async fn judge(desk: &Desk, axe: &str, looks: &[Look], pages: &[(&str, &str)]) -> Result<Vec<String>> {
     let browser = &desk.browser;
     let are_wanted = std::env::var_os("CONDUCTOR_SCREENSHOTS").is_some();
     let mut wrong = Vec::new();
     for (path, name) in pages {
         desk.go(path).await?;
         browser.run(axe).await.context("loading axe-core")?;
-        for look in LOOKS {
+        for &look in looks {
             browser.look(look).await?;
             if are_wanted {
                 let picture = format!("screenshots/{name}-{}-{}.png", look.name, look.scheme);

@@ -3,13 +3,16 @@
 use anyhow::{Result, ensure};
 use conductor_it::Stage;
 use conductor_it::browser::Browser;
-use conductor_it::stage::{Play, REPO};
+use conductor_it::stage::REPO;
 
 use crate::desk::{Desk, link};
 use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
 
-on_both_databases!(an_issue_becomes_a_pull_request_before_a_persons_eyes);
+on_both_databases!(
+    an_issue_becomes_a_pull_request_before_a_persons_eyes,
+    a_link_lets_one_browser_in,
+);
 
 /// UI-1, UI-2, RUN-7, RUN-11, SEC-6, S-55: everything that happens is on the page without loading it again.
 async fn an_issue_becomes_a_pull_request_before_a_persons_eyes(kept: Kept) -> Result<()> {
@@ -82,9 +85,8 @@ async fn stopping(stage: &Stage, desk: &Desk) -> Result<()> {
 }
 
 /// S-55: a link lets one browser in, once; a page without a session tells nothing.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_lets_one_browser_in() -> Result<()> {
-    let stage = Stage::set(PROGRAM, &Play::shell(GREETING)).await?;
+async fn a_link_lets_one_browser_in(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let link = link(&stage)?;
     let first = Browser::open().await?;
     first.go(&link).await?;

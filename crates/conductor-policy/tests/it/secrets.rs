@@ -164,17 +164,9 @@ fn ripsecrets(tree: &Path, paths: &[String]) -> BTreeSet<(String, usize)> {
         .collect()
 }
 
-/// SEC-4: recall and precision on secrets and decoys that are older than the rules, against two other scanners.
+/// SEC-4: recall and precision on secrets and decoys that are older than the rules.
 #[test]
-fn the_scan_meets_its_bars_and_beats_other_scanners_on_the_same_tree() {
-    let tree = tempfile::tempdir().expect("a directory");
-    let mut paths = Vec::new();
-    for item in planted().iter().chain(&decoys()) {
-        let path = tree.path().join(&item.path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-        fs::write(&path, &item.text).expect("written");
-        paths.push(item.path.clone());
-    }
+fn the_scan_meets_its_bars() {
     let ours = Score::of("conductor", &ours());
     for line in ours
         .missed
@@ -184,6 +176,22 @@ fn the_scan_meets_its_bars_and_beats_other_scanners_on_the_same_tree() {
     {
         println!("{line}");
     }
+    assert!(ours.recall() >= 0.98, "recall {}", ours.recall());
+    assert!(ours.precision() >= 0.95, "precision {}", ours.precision());
+}
+
+/// SEC-4: better on both counts than two other scanners on the same tree.
+#[test]
+fn the_scan_beats_other_scanners_on_the_same_tree() {
+    let tree = tempfile::tempdir().expect("a directory");
+    let mut paths = Vec::new();
+    for item in planted().iter().chain(&decoys()) {
+        let path = tree.path().join(&item.path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(&path, &item.text).expect("written");
+        paths.push(item.path.clone());
+    }
+    let ours = Score::of("conductor", &ours());
     let others = [
         Score::of("detect-secrets", &detect_secrets(tree.path())),
         Score::of("ripsecrets", &ripsecrets(tree.path(), &paths)),
@@ -191,8 +199,6 @@ fn the_scan_meets_its_bars_and_beats_other_scanners_on_the_same_tree() {
     for score in others.iter().chain([&ours]) {
         println!("{}", score.line());
     }
-    assert!(ours.recall() >= 0.98, "recall {}", ours.recall());
-    assert!(ours.precision() >= 0.95, "precision {}", ours.precision());
     for other in &others {
         assert!(
             other.recall() > 0.1,
