@@ -21,7 +21,7 @@ struct Figure {
 /// One build of everything: built one by one, each program would want its third-party crates with other features.
 const BUILD: &str = "build --release --locked --workspace --bins --examples";
 
-const FIGURES: [Figure; 7] = [
+const FIGURES: [Figure; 8] = [
     Figure {
         name: "store",
         program: "conductor-bench store",
@@ -41,6 +41,10 @@ const FIGURES: [Figure; 7] = [
     Figure {
         name: "skills",
         program: "examples/bench_skills",
+    },
+    Figure {
+        name: "tools",
+        program: "conductor-bench tools",
     },
     Figure {
         name: "overhead",
@@ -66,6 +70,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     setup::for_tests()?;
     if is_chosen("skills") {
         setup::for_figures_of_skills()?;
+    }
+    if is_chosen("tools") {
+        setup::for_figures_of_tools()?;
     }
     process::run(&mut cargo(BUILD))?;
     let release = workspace::target().join("release");

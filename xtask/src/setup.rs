@@ -124,6 +124,11 @@ pub(crate) fn for_figures_of_skills() -> Result<()> {
     skill_peers::ensure()
 }
 
+/// Makes sure of what the figures about tools are measured against and tests do not start: ripgrep.
+pub(crate) fn for_figures_of_tools() -> Result<()> {
+    interpreter::ripgrep()
+}
+
 /// Makes sure of what the demo starts.
 pub(crate) fn for_demo() -> Result<()> {
     interpreter::git()?;

@@ -72,6 +72,16 @@ pub(super) fn bubblewrap() -> Result<()> {
     Ok(())
 }
 
+/// Makes sure of ripgrep, which the search for secrets is measured against.
+pub(super) fn ripgrep() -> Result<()> {
+    if workspace::find("rg").is_none() {
+        apt::install(&["ripgrep"])?;
+    }
+    let shown = process::capture(command("rg").arg("--version"))?;
+    ready("ripgrep", shown.lines().next().unwrap_or_default());
+    Ok(())
+}
+
 /// Makes sure of any Node with the built-in test runner: the one on `PATH` when it is new enough, else our own.
 pub(super) fn node() -> Result<()> {
     let shown = process::capture(command("node").arg("--version")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Figures, as ratios within one run: `cargo xtask bench [overhead|runs|store]`, which prints a calibration of the same minute
+//! Figures, as ratios within one run: `cargo xtask bench [overhead|runs|store|tools]`, which prints a calibration of the same minute
 //! before each; `conductor-bench overhead 3`, `runs 10`, `store 64` and `teams 4` are smaller.
 //!
 //! Everything is real but the agents' minds: the server is a process, git is git, the forge speaks HTTP.
@@ -11,6 +11,8 @@
 
 #[path = "bench/store.rs"]
 mod store;
+#[path = "bench/tools.rs"]
+mod tools;
 #[path = "../../../conductor-store/tests/it/postgres.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "the store's tests use all of it")]
 mod postgres;
@@ -33,6 +35,8 @@ const RUNS: usize = 100;
 const STORE: usize = 960;
 /// Runs at once of each team.
 const TEAM: usize = 24;
+/// Calls of each tool.
+const CALLS: usize = 500;
 /// Rounds of the overhead figure.
 const ROUNDS: usize = 7;
 
@@ -45,9 +49,12 @@ async fn main() -> Result<()> {
         Some("overhead") => overhead(size.unwrap_or(ROUNDS)).await,
         Some("runs") => runs(size.unwrap_or(RUNS)).await,
         Some("store") => store::figures(size.unwrap_or(STORE).try_into()?).await,
+        Some("tools") => tools::figures(size.unwrap_or(CALLS)),
         Some("teams") => store::teams(size.unwrap_or(TEAM)).await,
         Some(_) | None => {
-            bail!("which figure? there are: overhead [ROUNDS], runs [RUNS], store [SIZE], teams [RUNS]")
+            bail!(
+                "which figure? there are: overhead [ROUNDS], runs [RUNS], store [SIZE], teams [RUNS], tools [CALLS]"
+            )
         }
     }
 }
