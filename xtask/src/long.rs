@@ -31,6 +31,10 @@ const TASKS: &[Task] = &[
         name: "teams",
         run: teams,
     },
+    Task {
+        name: "fuzz",
+        run: fuzz,
+    },
 ];
 
 /// Mutants of a crate that its tests must notice, in percent.
@@ -69,6 +73,44 @@ fn teams() -> Result<()> {
             .env("CONDUCTOR_CHAOS_ROUNDS", "50")
             .env("CONDUCTOR_CHAOS_EVERY", "1"),
     )
+}
+
+/// Feeds each target of `fuzz/` for a minute, from its seeds on, with coverage that stable rustc can make.
+fn fuzz() -> Result<()> {
+    const TARGETS: [&str; 4] = ["redaction", "paths", "json_rpc", "diff"];
+    const HOST: &str = "x86_64-unknown-linux-gnu";
+    // The passes are LLVM's own; rustc promises nothing about them, but stable takes them.
+    const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+         -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1 -Cdebug-assertions";
+    setup::for_fuzz()?;
+    let home = workspace::root().join("fuzz");
+    let out = workspace::target().join("fuzz");
+    process::run(
+        // With `--target`, so that build scripts are not instrumented.
+        cargo("build --release --target")
+            .arg(HOST)
+            .arg("--manifest-path")
+            .arg(home.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&out)
+            .env("RUSTFLAGS", FLAGS),
+    )?;
+    for target in TARGETS {
+        // What it finds worth keeping goes on in the next run; a crash is left beside it.
+        let found = out.join("found").join(target);
+        fs::create_dir_all(&found).with_context(|| format!("could not make {}", found.display()))?;
+        process::run(
+            process::command(out.join(HOST).join("release").join(target))
+                .args(["-max_total_time=60", "-timeout=10", "-rss_limit_mb=4096"])
+                .args(["-verbosity=0", "-print_final_stats=1"])
+                .arg(format!("-artifact_prefix={}/", out.display()))
+                .arg(&found)
+                .arg(home.join("seeds").join(target)),
+        )
+        .with_context(|| format!("the input that {target} fails on lies in {}", out.display()))?;
+    }
+    Ok(())
 }
 
 /// Tests that cost much in every one of hundreds of trees and notice nothing that others do not: other scanners, which a

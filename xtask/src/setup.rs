@@ -129,6 +129,11 @@ pub(crate) fn for_figures_of_tools() -> Result<()> {
     interpreter::ripgrep()
 }
 
+/// Makes sure of what the fuzzer is built with.
+pub(crate) fn for_fuzz() -> Result<()> {
+    interpreter::cpp()
+}
+
 /// Makes sure of what the demo starts.
 pub(crate) fn for_demo() -> Result<()> {
     interpreter::git()?;

@@ -176,6 +176,15 @@ async fn passing(
     Ok(passing)
 }
 
+/// Reads what git said of two trees, marks it and shows it, as [`diff`] does but without any blob; for the fuzzer.
+#[doc(hidden)]
+pub fn read_raw_diff(raw: &[u8], names: &[u8]) -> Result<(Vec<Change>, String), Error> {
+    let (mut changes, blobs) = (parse(raw)?, Blobs::default());
+    mark::mark(&mut changes, &blobs, names);
+    let rendered = render::render(&changes, &blobs);
+    Ok((changes, rendered))
+}
+
 /// Lists the paths of a commit of the run with their lengths; a gitlink has none.
 pub(crate) async fn files(
     git: &Git,

@@ -35,6 +35,8 @@ mod upstream;
 pub use address::Address;
 pub use call::{Git, OLDEST_GIT, Protocol};
 pub use commit::Identity;
+#[doc(hidden)]
+pub use diff::read_raw_diff;
 pub use diff::{Change, Diff, Entry, EntryKind, Mark};
 pub use error::Error;
 pub use import::Limits;

@@ -82,6 +82,16 @@ pub(super) fn ripgrep() -> Result<()> {
     Ok(())
 }
 
+/// Makes sure of a compiler for C++, in which libFuzzer is written.
+pub(super) fn cpp() -> Result<()> {
+    if workspace::find("c++").is_none() {
+        apt::install(&["g++"])?;
+    }
+    let shown = process::capture(command("c++").arg("--version"))?;
+    ready("c++", shown.lines().next().unwrap_or_default());
+    Ok(())
+}
+
 /// Makes sure of any Node with the built-in test runner: the one on `PATH` when it is new enough, else our own.
 pub(super) fn node() -> Result<()> {
     let shown = process::capture(command("node").arg("--version")).unwrap_or_default();

@@ -16,3 +16,4 @@ mod import;
 mod diff;
 mod push;
 mod rebase;
+mod seeds;

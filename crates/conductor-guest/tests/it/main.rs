@@ -25,3 +25,4 @@ mod forwards;
 mod filter;
 mod sandbox;
 mod artifact;
+mod seeds;

@@ -6,3 +6,4 @@ mod redaction;
 mod authority;
 mod inspection;
 mod supply;
+mod seeds;

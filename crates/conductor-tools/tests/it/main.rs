@@ -5,3 +5,4 @@ mod fixtures;
 mod over_http;
 mod over_pipes;
 mod told;
+mod seeds;
