@@ -127,6 +127,9 @@ fn about(kind: ArtifactKind, purpose: Purpose, round: Round) -> &'static str {
             "of an earlier attempt: first what Conductor saw, then what code under test printed"
         }
         ArtifactKind::TestOutput => "first what Conductor saw, then what code under test printed",
+        ArtifactKind::Call => {
+            "a call that a person approved; it is let through once, exactly as it stands here"
+        }
         ArtifactKind::Feedback => "what the next attempt must answer to",
         ArtifactKind::Diff => "all that the run has changed, made from the commits",
         ArtifactKind::Files => "made from the commit; the names are the repository's",

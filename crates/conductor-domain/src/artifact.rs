@@ -57,6 +57,8 @@ pub enum ArtifactKind {
     Skills,
     /// The text of policies, from the operator.
     Policy,
+    /// A call of a tool with all its arguments, redacted.
+    Call,
 }
 
 impl ArtifactKind {
@@ -80,6 +82,7 @@ impl ArtifactKind {
             Self::Dependencies => "dependencies",
             Self::Skills => "skills",
             Self::Policy => "policy",
+            Self::Call => "call",
         }
     }
 }

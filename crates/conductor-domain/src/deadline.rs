@@ -34,7 +34,7 @@ pub fn next_deadline(run: &Run) -> Option<(Timestamp, Deadline)> {
     };
     let asked_at = match run.holds.get(HoldKind::Question) {
         Some(Hold::Question { asked_at, .. }) => Some(*asked_at),
-        _other => run.phase.gate().map(|gate| gate.opened_at),
+        _other => run.gate().map(|gate| gate.opened_at),
     };
     let reminder = asked_at.filter(|_| !run.phase.is_terminal()).map(|asked_at| {
         let since = run.reminded_at.filter(|at| *at > asked_at).unwrap_or(asked_at);

@@ -14,7 +14,7 @@ use crate::forge::{HumanReview, IssueSnapshot, PullRequest};
 use crate::gate::{Gate, GateKind};
 use crate::hold::{Hold, HoldKind};
 use crate::id::{CommitId, EffectId, OperatorName};
-use crate::invocation::{Papers, Purpose, ToolLogHead};
+use crate::invocation::{CallWish, Papers, Purpose, ToolLogHead};
 use crate::message::Message;
 use crate::phase::{AfterTests, EndReason};
 use crate::plan::{Plan, Review, TestReport};
@@ -114,6 +114,8 @@ pub enum Event {
     DiffGateOpened { gate: Gate, inspection: Inspection },
     /// Nothing stands in the way of a push.
     DiffCleared,
+    /// A call of a tool waits for a human (TOOL-4b).
+    CallGateOpened { gate: Gate, wish: CallWish },
     /// The commit is at the forge.
     Pushed { commit: CommitId },
     /// The pull request is there.
@@ -243,7 +245,8 @@ impl Event {
             TestsInterpreted => "tests_interpreted", ImplementationReviewBegan => "implementation_review_began",
             ImplementationReviewed => "implementation_reviewed", AttemptFailed => "attempt_failed",
             ProposalBegan => "proposal_began", DiffInspected => "diff_inspected",
-            DiffGateOpened => "diff_gate_opened", DiffCleared => "diff_cleared", Pushed => "pushed",
+            DiffGateOpened => "diff_gate_opened", DiffCleared => "diff_cleared",
+            CallGateOpened => "call_gate_opened", Pushed => "pushed",
             PullRequestOpened => "pull_request_opened", MergeAwaited => "merge_awaited",
             ChangesRequested => "changes_requested", ReviewSetAside => "review_set_aside", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
             PullRequestMerged => "pull_request_merged", PullRequestClosed => "pull_request_closed",

@@ -3,7 +3,9 @@
 //! An event that does not fit where the run stands changes nothing; `decide` never makes one, and the laws in
 //! `invariant` would say so. This module does not know why anything happened.
 
+use crate::artifact::Artifact;
 use crate::event::Event;
+use crate::gate::{CallGate, GateKind};
 use crate::hold::HoldKind;
 use crate::phase::{
     ApprovedPlan, AwaitingMerge, Executing, ExecutingStep, Phase, PlanGate, Planning, PlanningStep,
@@ -43,6 +45,9 @@ fn born(spec: &RunSpec) -> Run {
         reminded_at: None,
         cleaned_up: false,
         clean_up_failed: None,
+        call: None,
+        calls_asked: 0,
+        approved_calls: vec![],
     }
 }
 
@@ -71,6 +76,7 @@ fn apply(run: &mut Run, event: &Event) {
         }
         Event::PlanDrafted { plan } => {
             run.counters.agent_failures = 0;
+            run.approved_calls.clear();
             planning(run, |planning| {
                 planning.step = PlanningStep::Reviewing { plan: plan.clone() }
             });
@@ -130,6 +136,7 @@ fn apply(run: &mut Run, event: &Event) {
         }
         Event::ImplementationFinished => {
             run.counters.agent_failures = 0;
+            run.approved_calls.clear();
             executing(run, |executing| executing.step = ExecutingStep::Committing);
         }
         Event::WorkCommitted { commit, .. } => {
@@ -182,6 +189,7 @@ fn apply(run: &mut Run, event: &Event) {
         }
         Event::PlanReviewed { review } => {
             run.counters.agent_failures = 0;
+            run.approved_calls.clear();
             planning(run, |planning| {
                 if let (PlanningStep::Reviewing { plan }, Verdict::Approve) = (&planning.step, review.verdict)
                 {
@@ -194,6 +202,7 @@ fn apply(run: &mut Run, event: &Event) {
         }
         Event::TestsInterpreted { .. } | Event::ImplementationReviewed { .. } => {
             run.counters.agent_failures = 0;
+            run.approved_calls.clear();
         }
         Event::AttemptFailed { retries, feedback } => executing(run, |executing| {
             executing.retries = *retries;
@@ -266,17 +275,7 @@ fn apply(run: &mut Run, event: &Event) {
         Event::PullRequestMerged { other_head, .. } => run.heard.merged_other.clone_from(other_head),
         Event::HoldPlaced { hold } => run.holds.place(hold.clone()),
         Event::HoldReleased { kind } => run.holds.release(*kind),
-        Event::QuestionAnswered { answer, .. } => match &mut run.phase {
-            Phase::Planning(planning) => planning.feedback.push(answer.clone()),
-            Phase::Executing(executing) => executing.feedback.push(answer.clone()),
-            Phase::Pending(_)
-            | Phase::AwaitingPlanApproval(_)
-            | Phase::Proposing(_)
-            | Phase::AwaitingMerge(_)
-            | Phase::Completed
-            | Phase::Cancelled { .. }
-            | Phase::Failed { .. } => {}
-        },
+        Event::QuestionAnswered { answer, .. } => answered(run, answer),
         Event::PhaseRetried { .. } => {
             start_counting(run);
             run.clean_up_failed = None;
@@ -334,9 +333,25 @@ fn apply(run: &mut Run, event: &Event) {
         Event::MessageDeferred { message } => run.throttle.deferred.push((**message).clone()),
         Event::MessagesFlushed { .. } => run.throttle.deferred.clear(),
         Event::Reminded { at } => run.reminded_at = Some(*at),
+        Event::CallGateOpened { gate, wish } => {
+            run.calls_asked = run.calls_asked.saturating_add(1);
+            run.call = Some(Box::new(CallGate {
+                gate: gate.clone(),
+                wish: wish.clone(),
+            }));
+        }
+        Event::GateApproved { kind, .. } => {
+            if *kind == GateKind::Call {
+                run.approved_calls.extend(run.call.take().map(|call| call.wish));
+            }
+        }
+        Event::GateRevised { kind, feedback, .. } => {
+            if *kind == GateKind::Call {
+                run.call = None;
+                answered(run, feedback);
+            }
+        }
         Event::RunStarted { .. }
-        | Event::GateApproved { .. }
-        | Event::GateRevised { .. }
         | Event::GateRejected { .. }
         | Event::DiffInspected { .. }
         | Event::PullRequestClosed
@@ -347,8 +362,25 @@ fn apply(run: &mut Run, event: &Event) {
     }
 }
 
+/// Gives the agent at work what a human said.
+fn answered(run: &mut Run, words: &Artifact) {
+    match &mut run.phase {
+        Phase::Planning(planning) => planning.feedback.push(words.clone()),
+        Phase::Executing(executing) => executing.feedback.push(words.clone()),
+        Phase::Pending(_)
+        | Phase::AwaitingPlanApproval(_)
+        | Phase::Proposing(_)
+        | Phase::AwaitingMerge(_)
+        | Phase::Completed
+        | Phase::Cancelled { .. }
+        | Phase::Failed { .. } => {}
+    }
+}
+
 /// Starts the counters of a phase anew; the numbers of the invocations go on.
 fn start_counting(run: &mut Run) {
+    run.call = None;
+    run.approved_calls.clear();
     let invocations = std::mem::take(&mut run.counters.invocations);
     run.counters = Counters {
         invocations,
@@ -359,6 +391,8 @@ fn start_counting(run: &mut Run) {
 /// Takes every hold away: an ended run waits for nothing.
 fn end(run: &mut Run, phase: Phase) {
     run.phase = phase;
+    run.call = None;
+    run.approved_calls.clear();
     for kind in [
         HoldKind::Operator,
         HoldKind::Question,

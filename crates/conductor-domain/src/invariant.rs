@@ -4,6 +4,8 @@
 //! This module does not know how a law could be broken.
 
 use crate::effect::EffectKind;
+use crate::gate::{CallGate, call_subject};
+use crate::hold::HoldKind;
 use crate::phase::Phase;
 use crate::plan::plan_subject;
 use crate::run::Run;
@@ -61,7 +63,7 @@ fn one_work_at_a_time(run: &Run) -> bool {
 }
 
 fn never_stuck(run: &Run) -> bool {
-    let waits_for_people = run.phase.gate().is_some() || matches!(run.phase, Phase::AwaitingMerge(_));
+    let waits_for_people = run.gate().is_some() || matches!(run.phase, Phase::AwaitingMerge(_));
     run.phase.is_terminal() || run.is_parked() || waits_for_people || run.work_in_flight().is_some()
 }
 
@@ -78,6 +80,14 @@ fn ends_clean(run: &Run) -> bool {
 }
 
 fn gates_are_bound(run: &Run) -> bool {
+    let is_bound = |call: &CallGate| {
+        let (policy, asked_at) = (&run.spec.policy, call.gate.opened_at);
+        call.gate.subject == call_subject(&call.wish, policy, asked_at, run.calls_asked)
+            && run.holds.get(HoldKind::Policy).is_some()
+    };
+    if !run.call.as_deref().is_none_or(is_bound) {
+        return false;
+    }
     match &run.phase {
         Phase::AwaitingPlanApproval(waiting) => {
             waiting.gate.subject

@@ -35,6 +35,22 @@ pub struct Invocation {
     pub executor: ExecutorName,
     /// What it may use up.
     pub limits: InvocationLimits,
+    /// Calls that a person approved; each is let through once, whatever asks for approval otherwise (TOOL-4b).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approved: Vec<Digest>,
+}
+
+/// A call of a tool that was not made, because policy wants a person to approve it first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallWish {
+    /// The tool.
+    pub tool: String,
+    /// The address of exactly this call: the tool and all its arguments.
+    pub call: Digest,
+    /// The call as a person reads it.
+    pub text: Artifact,
+    /// Which policy asks, and why.
+    pub reason: String,
 }
 
 /// Something that an agent is given to read and that is made when it begins; leaves its maker nothing to choose.
@@ -171,6 +187,11 @@ pub enum Outcome {
     Asked {
         /// What it asked.
         question: String,
+    },
+    /// The agent made a call that a person must approve, and was ended (TOOL-4b).
+    NeedsApproval {
+        /// The call.
+        wish: Box<CallWish>,
     },
     /// The agent failed at its job.
     Failed {

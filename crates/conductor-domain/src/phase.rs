@@ -228,6 +228,11 @@ pub enum EndReason {
         /// By whom.
         by: OperatorName,
     },
+    /// A call of a tool was rejected, and the run with it.
+    CallRejected {
+        /// By whom.
+        by: OperatorName,
+    },
     /// The pull request was closed without a merge.
     PullRequestClosed,
     /// The set-up can never succeed.
@@ -247,6 +252,7 @@ impl std::fmt::Display for EndReason {
             } => write!(f, "by {by}: {comment}"),
             Self::PlanRejected { by } => write!(f, "{by} rejected the plan"),
             Self::DiffRejected { by } => write!(f, "{by} rejected the change"),
+            Self::CallRejected { by } => write!(f, "{by} rejected a call of a tool"),
             Self::PullRequestClosed => f.write_str("the pull request was closed without a merge"),
             Self::SetUpImpossible { why } => f.write_str(why),
         }

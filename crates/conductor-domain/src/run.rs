@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::effect::EffectKind;
 use crate::forge::{IssueSnapshot, PullRequest};
+use crate::gate::{CallGate, Gate};
 use crate::hold::{HoldKind, Holds};
 use crate::id::{CommitId, EffectId, RunId};
-use crate::invocation::Purpose;
+use crate::invocation::{CallWish, Purpose};
 use crate::phase::{Phase, Workspace};
 use crate::spec::{Priority, RunSpec};
 use crate::throttle::Throttle;
@@ -48,6 +49,20 @@ pub struct Run {
     /// Why that was given up until a person asks for another try.
     #[serde(default)]
     pub clean_up_failed: Option<String>,
+    /// A call of a tool that waits for a human.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Box<CallGate>>,
+    /// How many calls waited for a human so far, this one counted.
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub calls_asked: u32,
+    /// Calls that a human approved for the step at work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approved_calls: Vec<CallWish>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_none_yet(count: &u32) -> bool {
+    *count == 0
 }
 
 /// An effect that was asked for.
@@ -132,6 +147,12 @@ impl Run {
         self.cleaned_up || self.clean_up_failed.is_some() || self.in_flight.values().any(is_overdue)
     }
 
+    /// The question that is open: a call of a tool, or what the phase asks.
+    pub fn gate(&self) -> Option<&Gate> {
+        let call = self.call.as_ref().map(|call| &call.gate);
+        call.or_else(|| self.phase.gate())
+    }
+
     /// Tells whether the run stands still.
     pub fn is_held(&self) -> bool {
         !self.holds.is_empty()
@@ -157,7 +178,7 @@ impl Run {
         if self.phase.is_terminal() {
             return self.clean_up_failed.is_some();
         }
-        self.phase.gate().is_some() || self.holds.iter().any(crate::hold::Hold::needs_human)
+        self.gate().is_some() || self.holds.iter().any(crate::hold::Hold::needs_human)
     }
 
     /// What people read; derived, never stored.

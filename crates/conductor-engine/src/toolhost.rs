@@ -13,18 +13,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::digest::Digest;
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::input::Input;
-use conductor_domain::invocation::{InvocationLimit, Outcome};
+use conductor_domain::invocation::{CallWish, InvocationLimit, Outcome};
 use conductor_domain::message::CommentRequest;
 use conductor_domain::plan::{
     InvalidSubmission, MAX_TEXT, Plan, PlanDraft, Review, ReviewDraft, TestReport, TestReportDraft,
 };
 use conductor_domain::role::Role;
 use conductor_domain::time::Millis;
-use conductor_policy::authority::{Authority, Ruling};
+use conductor_policy::authority::{Authority, Ruling, Verdict};
 use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
 use conductor_port::executor::Sandbox;
 use conductor_port::ledger::StreamId;
@@ -51,6 +52,10 @@ pub(crate) struct Seen {
     pub(crate) invalid: Option<String>,
     /// What the agent asked a human.
     pub(crate) question: Option<String>,
+    /// The call that a person must approve.
+    pub(crate) wish: Option<CallWish>,
+    /// The approved calls that were made; each is let through once.
+    pub(crate) used: Vec<Digest>,
     /// The limit that was used up.
     pub(crate) limit: Option<InvocationLimit>,
     /// The first fault that a tool met.
@@ -65,6 +70,8 @@ pub(crate) struct Guest {
     pub(crate) role: Role,
     /// The policies that its run is held to.
     pub(crate) authority: Arc<Authority>,
+    /// The calls that a person approved (TOOL-4b).
+    pub(crate) approved: Vec<Digest>,
     /// How many calls it may make.
     pub(crate) calls: u32,
     /// How long one command may take.
@@ -273,6 +280,53 @@ impl<'a> ToolHost<'a> {
         Ok(ToolAnswer::Stop)
     }
 
+    /// Tells whether a person approved exactly this call, and it was not made yet; from then on it was.
+    fn is_approved(&self, entry: &Entry) -> bool {
+        let call = entry.call();
+        let approved = self.guest.approved.iter().filter(|known| **known == call).count();
+        let mut seen = self.seen();
+        let used = seen.used.iter().filter(|known| **known == call).count();
+        if used >= approved {
+            return false;
+        }
+        seen.used.push(call);
+        true
+    }
+
+    /// Records a call that a person must approve, and ends the invocation; the first counts (TOOL-4b).
+    async fn ask_about(
+        &self,
+        entry: Entry,
+        request: &ToolRequest,
+        verdict: &Verdict,
+    ) -> Result<ToolAnswer, Fault> {
+        let words = match rules::words(request, &|text| self.redact(text)) {
+            Ok(words) => words,
+            Err(why) => {
+                let reason = format!("{} needs a person's approval first, and {why}", entry.tool);
+                self.deny(entry, &reason).await?;
+                return Ok(ToolAnswer::Refused { reason });
+            }
+        };
+        let call = entry.call();
+        let tool = entry.tool.to_owned();
+        self.log
+            .add_durably(Entry {
+                result: "not done".to_owned(),
+                ..entry
+            })
+            .await?;
+        let text = self.keep(ArtifactKind::Call, &words).await?;
+        self.seen().wish.get_or_insert(CallWish {
+            tool,
+            call,
+            text,
+            reason: format!("{}: {}", verdict.policy, verdict.reason),
+        });
+        self.asked.cancel();
+        Ok(ToolAnswer::Stop)
+    }
+
     async fn keep(&self, kind: ArtifactKind, text: &str) -> Result<Artifact, Fault> {
         self.engine
             .ports
@@ -302,7 +356,18 @@ impl Tools for ToolHost<'_> {
             self.cut.cancel();
             return Ok(ToolAnswer::Stop);
         }
-        if verdict.ruling != Ruling::Allow {
+        let entry = match verdict.ruling {
+            Ruling::RequireApproval if !self.is_approved(&entry) => {
+                return self.ask_about(entry, &request, &verdict).await;
+            }
+            Ruling::RequireApproval => Entry {
+                decision: "allow",
+                reason: format!("approved by a person; {}", entry.reason),
+                ..entry
+            },
+            Ruling::Allow | Ruling::Deny => entry,
+        };
+        if verdict.ruling == Ruling::Deny {
             let reason = rules::refusal(self.guest.role, &request, &verdict);
             let entry = Entry {
                 result: "not done".to_owned(),

@@ -143,8 +143,8 @@ impl Rig {
 
     /// Approves whatever gate is open.
     pub async fn approve(&self, run: &RunId) {
-        let state = self.until(run, |run| run.phase.gate().is_some()).await;
-        let gate = state.phase.gate().expect("just seen").clone();
+        let state = self.until(run, |run| run.gate().is_some()).await;
+        let gate = state.gate().expect("just seen").clone();
         let action = Action::Approve {
             gate: gate.kind,
             subject: gate.subject,

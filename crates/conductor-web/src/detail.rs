@@ -262,7 +262,7 @@ pub(crate) fn allowed(run: &Run, row: &RunRow, by: &OperatorName) -> Vec<&'stati
 fn candidates(run: &Run) -> Vec<(&'static str, Action)> {
     let words = Artifact::of(ArtifactKind::Feedback, b"words");
     let mut candidates = Vec::new();
-    if let Some(Gate { kind, subject, .. }) = run.phase.gate() {
+    if let Some(Gate { kind, subject, .. }) = run.gate() {
         let (gate, subject) = (*kind, subject.clone());
         candidates.push((
             "approve",
@@ -325,7 +325,7 @@ pub(crate) fn next_steps(run: &Run, allowed: &[&'static str]) -> Vec<NextStep> {
         });
     };
     let may = |action: &str| allowed.contains(&action);
-    if let Some(Gate { kind, subject, .. }) = run.phase.gate() {
+    if let Some(Gate { kind, subject, .. }) = run.gate() {
         let what = match kind {
             GateKind::Plan => [
                 "carry this plan out",
@@ -335,6 +335,11 @@ pub(crate) fn next_steps(run: &Run, allowed: &[&'static str]) -> Vec<NextStep> {
             GateKind::Diff => [
                 "let this change leave",
                 "send it back to the Implementer",
+                "call the run off",
+            ],
+            GateKind::Call => [
+                "let exactly this call through, once",
+                "say no, and why; the agent goes on without it",
                 "call the run off",
             ],
         };

@@ -260,7 +260,7 @@ impl Reader {
     }
 
     async fn gate(&self, run: &Run) -> Result<Option<GateView>, Error> {
-        let Some(gate) = run.phase.gate() else {
+        let Some(gate) = run.gate() else {
             return Ok(None);
         };
         let mut shown = Vec::new();
@@ -403,6 +403,9 @@ fn find_registration(instance: Instance, name: &str) -> Option<Registration> {
 
 /// Lists what a gate asks to approve, in the order a person should read it.
 fn approved_artifacts(run: &Run) -> Vec<&Artifact> {
+    if let Some(call) = &run.call {
+        return vec![&call.wish.text];
+    }
     match &run.phase {
         Phase::AwaitingPlanApproval(waiting) => {
             vec![
@@ -415,7 +418,7 @@ fn approved_artifacts(run: &Run) -> Vec<&Artifact> {
             step: ProposingStep::AwaitingApproval { gate, inspection },
             ..
         }) => match gate.kind {
-            GateKind::Plan | GateKind::Diff => {
+            GateKind::Plan | GateKind::Diff | GateKind::Call => {
                 let dependencies = inspection.dependencies.iter();
                 dependencies.chain([&inspection.rendered]).collect()
             }

@@ -62,6 +62,7 @@ pub(crate) fn task(
             },
             executor: ExecutorName::UnsafePlain,
             limits: Limits::default().invocation,
+            approved: vec![],
         },
         context: context
             .iter()

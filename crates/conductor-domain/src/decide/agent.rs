@@ -7,9 +7,12 @@ use crate::decide::{execution, report, speech};
 use crate::effect::EffectKind;
 use crate::egress::EgressDenial;
 use crate::event::Event;
+use crate::gate::{Gate, GateKind, call_subject};
 use crate::hold::Hold;
 use crate::id::EffectId;
-use crate::invocation::{AgentFailure, InvocationLimit, InvocationReport, Outcome, Purpose, Remains};
+use crate::invocation::{
+    AgentFailure, CallWish, InvocationLimit, InvocationReport, Outcome, Purpose, Remains,
+};
 use crate::message::CommentRequest;
 use crate::phase::{ExecutingStep, Phase, PlanningStep};
 use crate::plan::{Review, Verdict};
@@ -27,6 +30,7 @@ pub(super) fn anchor(draft: &mut Draft<'_>, effect: &EffectId, report: &Invocati
         | Outcome::Implemented
         | Outcome::Interpreted { .. }
         | Outcome::Asked { .. }
+        | Outcome::NeedsApproval { .. }
         | Outcome::Failed { .. }
         | Outcome::Violated { .. } => true,
     };
@@ -103,6 +107,7 @@ pub(super) fn ended(draft: &mut Draft<'_>, effect: &EffectId, report: &Invocatio
             text: question.clone(),
             asked_at: draft.now(),
         }),
+        (Outcome::NeedsApproval { wish }, _) => ask_about_call(draft, wish),
         (Outcome::Failed { failure }, _) => failed(draft, purpose, failure),
         (Outcome::Violated { violation }, _) => draft.hold(Hold::Policy {
             reason: violation.clone(),
@@ -135,6 +140,27 @@ pub(super) fn ended(draft: &mut Draft<'_>, effect: &EffectId, report: &Invocatio
             },
         ),
     }
+}
+
+/// Asks a human about exactly this call; a fresh invocation may make it once it is approved (TOOL-4b, BEY-1).
+fn ask_about_call(draft: &mut Draft<'_>, wish: &CallWish) {
+    let number = draft.run().calls_asked.saturating_add(1);
+    let gate = Gate {
+        kind: GateKind::Call,
+        subject: call_subject(wish, &draft.run().spec.policy, draft.now(), number),
+        opened_at: draft.now(),
+        findings: vec![],
+    };
+    draft.say(speech::call_asks(&gate, wish));
+    draft.record(Event::CallGateOpened {
+        gate,
+        wish: wish.clone(),
+    });
+    draft.record(Event::HoldPlaced {
+        hold: Hold::Policy {
+            reason: format!("a call of {} waits for approval: {}", wish.tool, wish.reason),
+        },
+    });
 }
 
 fn plan_reviewed(draft: &mut Draft<'_>, review: &Review) {

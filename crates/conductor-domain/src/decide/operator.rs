@@ -83,7 +83,7 @@ fn check_gate(
     attempted: &'static str,
 ) -> Result<(), Refusal> {
     let run = draft.run();
-    let gate = run.phase.gate().filter(|gate| gate.kind == kind);
+    let gate = run.gate().filter(|gate| gate.kind == kind);
     let gate = gate.ok_or(Refusal::WrongPhase {
         phase: run.phase.name(),
         attempted,
@@ -98,9 +98,9 @@ fn check_gate(
     Ok(())
 }
 
-/// Refuses to move a run that stands still.
-fn check_not_held(draft: &Draft<'_>) -> Result<(), Refusal> {
-    if draft.run().is_held() {
+/// Refuses to move a run that stands still; a question about a call is itself why it does.
+fn check_may_move(draft: &Draft<'_>, kind: GateKind) -> Result<(), Refusal> {
+    if kind != GateKind::Call && draft.run().is_held() {
         Err(Refusal::RunIsPaused {
             holds: draft.run().hold_kinds(),
         })
@@ -117,7 +117,7 @@ fn approve(
     comment: Option<&str>,
 ) -> Result<(), Refusal> {
     check_gate(draft, kind, subject, "an approval")?;
-    check_not_held(draft)?;
+    check_may_move(draft, kind)?;
     draft.record(Event::GateApproved {
         kind,
         subject: subject.clone(),
@@ -130,6 +130,9 @@ fn approve(
     match kind {
         GateKind::Plan => draft.record(Event::ExecutionBegan { by: by.clone() }),
         GateKind::Diff => draft.record(Event::DiffCleared),
+        GateKind::Call => draft.record(Event::HoldReleased {
+            kind: HoldKind::Policy,
+        }),
     }
     draft.proceed();
     Ok(())
@@ -143,7 +146,7 @@ fn revise(
     feedback: &Artifact,
 ) -> Result<(), Refusal> {
     check_gate(draft, kind, subject, "a revision")?;
-    check_not_held(draft)?;
+    check_may_move(draft, kind)?;
     if feedback.bytes == 0 {
         return Err(Refusal::CommentRequired);
     }
@@ -173,6 +176,9 @@ fn revise(
         GateKind::Diff => draft.record(Event::ReworkBegan {
             feedback: vec![feedback.clone()],
         }),
+        GateKind::Call => draft.record(Event::HoldReleased {
+            kind: HoldKind::Policy,
+        }),
     }
     draft.proceed();
     Ok(())
@@ -196,6 +202,7 @@ fn reject(
     let reason = match kind {
         GateKind::Plan => EndReason::PlanRejected { by: by.clone() },
         GateKind::Diff => EndReason::DiffRejected { by: by.clone() },
+        GateKind::Call => EndReason::CallRejected { by: by.clone() },
     };
     ending::cancel(draft, reason);
     Ok(())

@@ -7,6 +7,7 @@ use crate::forge::PullRequest;
 use crate::gate::{Gate, GateKind};
 use crate::hold::Hold;
 use crate::id::{CommitId, OperatorName};
+use crate::invocation::CallWish;
 use crate::message::{Body, CommentRequest, Message, MessageKind, code, harmless, visible};
 use crate::phase::{ApprovedPlan, Phase, Proposing};
 use crate::plan::{Plan, Review, TestReport};
@@ -90,6 +91,12 @@ pub(super) fn diff_asks(gate: &Gate) -> Message {
     with_detail(message, "approval covers", gate.subject.as_str())
 }
 
+pub(super) fn call_asks(gate: &Gate, wish: &CallWish) -> Message {
+    let headline = format!("A call of {} waits for approval: {}", wish.tool, wish.reason);
+    let message = with_kept(own(MessageKind::Gate, headline), &wish.text);
+    with_detail(message, "approval covers", gate.subject.as_str())
+}
+
 pub(super) fn first_failure(why: &str) -> Message {
     own(
         MessageKind::Failure,
@@ -123,7 +130,7 @@ pub(super) fn reminder(run: &Run) -> Option<Message> {
         | Hold::Policy { .. }
         | Hold::KillSwitch => None,
     });
-    match (question, run.phase.gate()) {
+    match (question, run.gate()) {
         (Some(text), _) => Some(own(
             MessageKind::Gate,
             format!("Still waiting for an answer: {text}"),

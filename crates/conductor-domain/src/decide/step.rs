@@ -138,7 +138,8 @@ fn propose(run: &Run, proposing: &Proposing, workspace: &Workspace) -> Option<Ef
     }
 }
 
-fn invoke(run: &Run, purpose: Purpose, context: Vec<Artifact>, sources: Vec<Source>) -> Option<Effect> {
+fn invoke(run: &Run, purpose: Purpose, mut context: Vec<Artifact>, sources: Vec<Source>) -> Option<Effect> {
+    context.extend(run.approved_calls.iter().map(|wish| wish.text.clone()));
     let chances = run
         .counters
         .invocations
@@ -158,6 +159,7 @@ fn invoke(run: &Run, purpose: Purpose, context: Vec<Artifact>, sources: Vec<Sour
             agents: run.spec.agents.clone(),
             executor: run.spec.executor,
             limits: run.spec.limits.invocation.clone(),
+            approved: run.approved_calls.iter().map(|wish| wish.call.clone()).collect(),
         }),
     })
 }

@@ -37,6 +37,8 @@ const HAPPENINGS: &[&str] = &[
     "planner plans A",
     "planner plans B b.rs",
     "planner asks why",
+    "planner wants to call make",
+    "implementer wants to call make",
     "planner crashes",
     "reviewer approves",
     "reviewer rejects x",

@@ -18,7 +18,7 @@ use conductor_domain::hold::{Hold, HoldKind};
 use conductor_domain::id::{EffectId, IssueNumber, PullRequestNumber, RepoId};
 use conductor_domain::input::{Action, PolicyVerdict, Report};
 use conductor_domain::invocation::{
-    AgentFailure, InvocationLimit, InvocationReport, Outcome, ToolLogHead, Usage,
+    AgentFailure, CallWish, InvocationLimit, InvocationReport, Outcome, ToolLogHead, Usage,
 };
 use conductor_domain::message::CommentRequest;
 use conductor_domain::plan::{Plan, Review, TestReport, Verdict};
@@ -355,6 +355,14 @@ fn agent(world: &World, role: &str, words: &[&str]) -> Option<Input> {
             },
         },
         (_, ["asks", ..]) => Outcome::Asked { question: text(1) },
+        (_, ["wants", "to", "call", ..]) => Outcome::NeedsApproval {
+            wish: Box::new(CallWish {
+                tool: "bash".into(),
+                call: Digest::of(text(3).as_bytes()),
+                text: kept(ArtifactKind::Call, &text(3)),
+                reason: "implementer-runs-commands: a person approves each command".into(),
+            }),
+        },
         (_, ["gives", "nothing"]) => Outcome::Failed {
             failure: AgentFailure::NoResult,
         },
@@ -606,7 +614,7 @@ fn operate(world: &World, who: &str, words: &[&str]) -> Option<Input> {
     let run = world.run.as_ref()?;
     let text = |from: usize| words.get(from..).unwrap_or_default().join(" ");
     let comment = |from: usize| Some(text(from)).filter(|text| !text.is_empty());
-    let gate = run.phase.gate();
+    let gate = run.gate();
     let subject = gate.map_or_else(|| Digest::of(b"nothing"), |gate| gate.subject.clone());
     let kind = gate.map_or(GateKind::Plan, |gate| gate.kind);
     let action = match words {

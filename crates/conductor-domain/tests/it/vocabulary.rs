@@ -338,7 +338,8 @@ fn small_words_read_as_sentences() {
         }
         .to_string(),
         EndReason::PlanRejected { by: by.clone() }.to_string(),
-        EndReason::DiffRejected { by }.to_string(),
+        EndReason::DiffRejected { by: by.clone() }.to_string(),
+        EndReason::CallRejected { by }.to_string(),
         EndReason::PullRequestClosed.to_string(),
         EndReason::SetUpImpossible { why: "gone".into() }.to_string(),
         AgentFailure::NoResult.to_string(),
@@ -356,7 +357,7 @@ fn small_words_read_as_sentences() {
             limit: InvocationLimit::ToolCalls,
         }
         .to_string(),
-        format!("{} {}", GateKind::Plan, GateKind::Diff),
+        format!("{} {} {}", GateKind::Plan, GateKind::Diff, GateKind::Call),
         [
             IssueProblem::Deleted,
             IssueProblem::NotFound,
@@ -403,6 +404,7 @@ fn small_words_read_as_sentences() {
             ArtifactKind::Dependencies,
             ArtifactKind::Skills,
             ArtifactKind::Policy,
+            ArtifactKind::Call,
         ]
         .map(ArtifactKind::as_str)
         .join(" "),
@@ -418,10 +420,10 @@ fn small_words_read_as_sentences() {
     ];
     assert_eq!(
         told.join("\n"),
-        "by ann\nby ann: no\nann rejected the plan\nann rejected the change\n\
+        "by ann\nby ann: no\nann rejected the plan\nann rejected the change\nann rejected a call of a tool\n\
          the pull request was closed without a merge\ngone\nended without a result\n\
          submitted an invalid result: x\nended with an error: x\nused up its tokens\nused up its time\n\
-         used up its tool calls\nplan diff\n\
+         used up its tool calls\nplan diff call\n\
          the issue was deleted, there is no such issue, the issue was moved to another repository, \
          the number belongs to a pull request\n\
          outside the approved plan, link to another repository, changes how git behaves, \
@@ -429,7 +431,7 @@ fn small_words_read_as_sentences() {
          secret, file for an environment, test harness changed, large binary file, large file, line too long to read, \
          hidden characters, name that mixes scripts, matches a pattern of the policy, many files, new dependency, \
          dependencies changed, too many findings\n\
-         issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies skills policy\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
+         issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies skills policy call\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
     );
 }
 

@@ -137,7 +137,8 @@ fn most(kind: ArtifactKind) -> usize {
         | ArtifactKind::Skill
         | ArtifactKind::Dependencies
         | ArtifactKind::Skills
-        | ArtifactKind::Policy => 64 * 1024,
+        | ArtifactKind::Policy
+        | ArtifactKind::Call => 64 * 1024,
     }
 }
 

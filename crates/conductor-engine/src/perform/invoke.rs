@@ -257,6 +257,7 @@ async fn watch(
         effect: performance.effect().clone(),
         run: performance.run().clone(),
         role: invocation.role,
+        approved: invocation.approved.clone(),
         calls: invocation.limits.tool_calls,
         time: invocation.limits.time,
     };
@@ -308,6 +309,10 @@ fn outcome(invocation: &Invocation, ended: &Ended, seen: &Seen, usage: Usage) ->
             question: question.clone(),
         };
     }
+    if let Some(wish) = &seen.wish {
+        let wish = Box::new(wish.clone());
+        return Outcome::NeedsApproval { wish };
+    }
     if let Some(submission) = &seen.submission {
         return submission.clone();
     }
@@ -343,6 +348,7 @@ fn environment_fault(outcome: &Outcome, seen: &Seen) -> Option<Fault> {
         | Outcome::Reviewed { .. }
         | Outcome::Interpreted { .. }
         | Outcome::Asked { .. }
+        | Outcome::NeedsApproval { .. }
         | Outcome::Violated { .. }
         | Outcome::ProviderLimited { .. }
         | Outcome::Stopped

@@ -206,7 +206,8 @@ fn error(end: End<'_>) -> Option<(&'static str, String)> {
         | Outcome::Reviewed { .. }
         | Outcome::Implemented
         | Outcome::Interpreted { .. }
-        | Outcome::Asked { .. } => None,
+        | Outcome::Asked { .. }
+        | Outcome::NeedsApproval { .. } => None,
         Outcome::Failed {
             failure:
                 failure @ AgentFailure::LimitExceeded {

@@ -34,6 +34,13 @@ pub(crate) struct Entry {
     pub(crate) result: String,
 }
 
+impl Entry {
+    /// The address of exactly this call: the tool and all its arguments.
+    pub(crate) fn call(&self) -> Digest {
+        Digest::of(format!("{}\n{}", self.tool, self.payload_hash).as_bytes())
+    }
+}
+
 /// Takes calls in; when it is dropped, the writer keeps the rest and ends.
 #[derive(Debug)]
 pub(crate) struct Log(mpsc::Sender<Wish>);

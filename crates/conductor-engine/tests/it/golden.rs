@@ -50,7 +50,7 @@ fn events() -> BTreeSet<&'static str> {
         ImplementationReviewBegan => "implementation_review_began",
         ImplementationReviewed => "implementation_reviewed", AttemptFailed => "attempt_failed",
         ProposalBegan => "proposal_began", DiffInspected => "diff_inspected",
-        DiffGateOpened => "diff_gate_opened", DiffCleared => "diff_cleared", Pushed => "pushed",
+        DiffGateOpened => "diff_gate_opened", DiffCleared => "diff_cleared", CallGateOpened => "call_gate_opened", Pushed => "pushed",
         PullRequestOpened => "pull_request_opened", MergeAwaited => "merge_awaited",
         ChangesRequested => "changes_requested", ReviewSetAside => "review_set_aside", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
         PullRequestMerged => "pull_request_merged", PullRequestClosed => "pull_request_closed",

@@ -7,12 +7,13 @@ use conductor_domain::hold::HoldKind;
 use conductor_domain::id::{OperatorName, RunId};
 use conductor_domain::input::Input;
 use conductor_domain::instance::{InstanceInput, InstanceRefusal};
+use conductor_domain::plan::MAX_TEXT;
 use conductor_domain::policy::{LockedPolicy, PolicyLayer, PolicyScope};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::spec::{PolicyVersion, RunSpec};
 use conductor_policy::authority::{Authority, SHIPPED};
 use conductor_port::agent::{AgentEnd, ToolAnswer, ToolRequest};
-use conductor_port::blobs::Blobs as _;
+use conductor_port::blobs::{Blobs as _, ToolLog as _};
 use conductor_port::inbox::{Inbox as _, SubmitError};
 use conductor_port::views::Views as _;
 use conductor_testkit::agent::FakeAgent;
@@ -278,4 +279,120 @@ async fn a_text_is_checked_with_all_others_before_it_counts() {
         .map(|known| known.versions.len())
         .collect();
     assert_eq!(versions, [2, 1]);
+}
+
+const ASK_FIRST: &str = "@id(\"planner-looks\") @reason(\"a person decides what is read\") @decision(\"require_approval\")\n\
+                         permit (principal == Agent::\"planner\", action == Action::\"view\", resource is Worktree);\n";
+
+/// An agent that looks at these files in each of its invocations, whatever it is told.
+fn caller(paths: Vec<String>) -> (FakeAgent, Arc<Mutex<Vec<Vec<ToolAnswer>>>>) {
+    let answers: Arc<Mutex<Vec<Vec<ToolAnswer>>>> = Arc::default();
+    let kept = answers.clone();
+    let agent = FakeAgent::new(move |_task, tools| {
+        let (kept, paths) = (kept.clone(), paths.clone());
+        Box::pin(async move {
+            let mut heard = vec![];
+            for path in paths {
+                heard.push(tools.call(ToolRequest::View { path }).await?);
+            }
+            kept.lock().expect("no panic").push(heard);
+            Ok(AgentEnd::Finished { tokens: 1 })
+        })
+    });
+    (agent, answers)
+}
+
+/// What the log says of the calls of each invocation: the decision and what came of it.
+async fn logged(rig: &Rig, run: &RunId) -> Vec<Vec<(String, String)>> {
+    let mut logs = vec![];
+    for effect in rig.stage.memory.effects(run).await.expect("calm") {
+        if effect.kind.as_str() == "invoke" {
+            let calls = rig.stage.memory.read(&effect.id).await.expect("calm");
+            let calls = calls.into_iter().map(|call| (call.decision, call.result));
+            logs.push(calls.collect());
+        }
+    }
+    logs
+}
+
+/// TOOL-4, TOOL-4b, BEY-1: a call that needs approval ends its invocation and waits; the approval lets exactly this call
+/// through, once, in a fresh invocation, and no other.
+#[tokio::test(start_paused = true)]
+async fn an_approval_lets_exactly_one_call_through_once() {
+    let paths = ["README.md", "README.md", "other.md"].map(str::to_owned);
+    let (agent, answers) = caller(paths.to_vec());
+    let rig = Rig::start(agent).await;
+    let spec = locked(&rig, 1, ASK_FIRST).await;
+    let run = start(&rig, spec).await.expect("it may start");
+    let asked = rig.until(&run, |run| run.call.is_some()).await;
+    let call = asked.call.clone().expect("just seen");
+    assert_eq!(call.wish.tool, "view");
+    assert_eq!(call.wish.reason, "planner-looks: a person decides what is read");
+    let text = rig.stage.memory.get(&call.wish.text.digest).await.expect("calm");
+    assert_eq!(text.as_deref(), Some(b"view README.md\n\n".as_slice()));
+    assert!(asked.holds.get(HoldKind::Policy).is_some() && asked.needs_human());
+    let first = std::mem::take(&mut *answers.lock().expect("no panic"));
+    assert!(
+        !first.is_empty() && first.iter().flatten().all(|answer| *answer == ToolAnswer::Stop),
+        "nothing was read before the approval: {first:?}"
+    );
+    rig.approve(&run).await;
+    // The first reading was approved; the second of the same file was not, and asks anew.
+    let is_another = |run: &conductor_domain::Run| run.call.is_some() && !run.approved_calls.is_empty();
+    let again = rig.until(&run, is_another).await;
+    let asks_again = again.call.clone().expect("just seen");
+    assert_eq!(asks_again.wish.call, call.wish.call);
+    assert_ne!(
+        asks_again.gate.subject, call.gate.subject,
+        "the clock stands, and an approval of the first must not be one of the second"
+    );
+    assert_eq!(again.approved_calls, std::slice::from_ref(&call.wish));
+    let second = std::mem::take(&mut *answers.lock().expect("no panic"));
+    let heard = second.first().expect("a fresh invocation");
+    assert!(
+        matches!(
+            heard.as_slice(),
+            [ToolAnswer::Done { .. }, ToolAnswer::Stop, ToolAnswer::Stop]
+        ),
+        "{heard:?}"
+    );
+    let logs = logged(&rig, &run).await;
+    let decisions: Vec<Vec<&str>> = logs
+        .iter()
+        .map(|calls| calls.iter().map(|(decision, _)| decision.as_str()).collect())
+        .collect();
+    assert_eq!(
+        decisions,
+        [
+            ["require_approval", "deny", "deny"],
+            ["allow", "require_approval", "deny"]
+        ]
+    );
+    assert_eq!(logs[0][0].1, "not done");
+}
+
+/// S-49: what nobody could judge is not put before anybody; the agent hears why and goes on.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_cannot_be_shown_whole_is_refused() {
+    let (agent, answers) = caller(vec!["x".repeat(MAX_TEXT)]);
+    let rig = Rig::start(agent).await;
+    let spec = locked(&rig, 1, ASK_FIRST).await;
+    let run = start(&rig, spec).await.expect("it may start");
+    let held = rig
+        .until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    assert_eq!((held.call, held.approved_calls), (None, vec![]));
+    let heard = std::mem::take(&mut *answers.lock().expect("no panic"));
+    assert!(
+        heard.iter().flatten().all(|answer| matches!(
+            answer,
+            ToolAnswer::Refused { reason } if reason.contains("too much to be judged")
+        )),
+        "{heard:?}"
+    );
+    let logs = logged(&rig, &run).await;
+    assert!(
+        logs.iter().flatten().all(|(decision, _)| decision == "deny"),
+        "{logs:?}"
+    );
 }

@@ -7,7 +7,10 @@ use conductor_it::stage::REPO;
 use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
 
-on_both_databases!(policies_are_stored_asked_tested_and_locked_by_runs);
+on_both_databases!(
+    policies_are_stored_asked_tested_and_locked_by_runs,
+    a_call_waits_for_a_person_and_is_made_as_it_was_approved,
+);
 
 const NO_FILES: &str = "@id(\"implementer-writes-files\") @reason(\"this repository is frozen\")\n\
                         forbid (principal == Agent::\"implementer\", action == Action::\"create_file\", resource is Worktree);\n";
@@ -156,4 +159,75 @@ async fn policies_are_stored_asked_tested_and_locked_by_runs(kept: Kept) -> Resu
     stage.program.start(None)?;
     stage.verify(&before)?;
     stage.verify(&after)
+}
+
+const ASK_FIRST: &str = "@id(\"people-read-new-files\") @reason(\"a person reads every new file\")\n\
+                         @decision(\"require_approval\")\n\
+                         permit (principal == Agent::\"implementer\", action == Action::\"create_file\", resource is Worktree);\n";
+
+/// TOOL-4b, BEY-1, S-47, S-49: a call that policy wants approved ends the invocation; a person sees it whole, says no with
+/// words or yes to exactly it; a server that was stopped meanwhile asks the same question.
+async fn a_call_waits_for_a_person_and_is_made_as_it_was_approved(kept: Kept) -> Result<()> {
+    let scenario = include_str!("../../testdata/scenarios/asks_first.toml");
+    let mut stage = Stage::set(PROGRAM, &kept.shell(scenario)).await?;
+    let dir = tempfile::tempdir()?;
+    let asks = dir.path().join("asks.cedar");
+    std::fs::write(&asks, ASK_FIRST)?;
+    let asks = asks.display().to_string();
+    let issue = stage.person.open_issue(REPO, "Greet", "Please.")?.to_string();
+    let started = stage
+        .program
+        .say(&["run", "start", REPO, &issue, "--policy", &asks])?
+        .done()?
+        .data;
+    let run = started["run"].as_str().context("a run")?.to_owned();
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+
+    let asked = |shown: &serde_json::Value| shown["gate"]["kind"] == "call";
+    let first = stage.wait(&run, "a call before a person", asked)?;
+    ensure!(
+        first["run"]["held"] == true
+            && first["gate"]["shown"][0]["text"] == "create_file greeting.txt\nhello, moon\n\n",
+        "{first}"
+    );
+    let open = stage.program.say(&["approvals"])?.done()?.stdout;
+    ensure!(open.contains("create_file greeting.txt"), "{open}");
+    stage.program.stop()?;
+    stage.program.start(None)?;
+    let again = stage.wait(&run, "the same question", asked)?;
+    ensure!(again["gate"] == first["gate"], "{again}");
+
+    let subject = first["gate"]["subject"].as_str().context("a subject")?.to_owned();
+    stage
+        .program
+        .say(&[
+            "run",
+            "revise",
+            &run,
+            "--subject",
+            &subject,
+            "--comment",
+            "greet the world, not the moon",
+        ])?
+        .done()?;
+    let second = stage.wait(&run, "another call", |shown| {
+        asked(shown) && shown["gate"]["subject"] != subject.as_str()
+    })?;
+    ensure!(
+        second["gate"]["shown"][0]["text"] == "create_file greeting.txt\nhello, world\n\n",
+        "{second}"
+    );
+    let outdated = stage
+        .program
+        .say(&["run", "approve", &run, "--subject", &subject])?;
+    ensure!(
+        outdated.code == 4,
+        "an approval of the first call let the second through: {}",
+        outdated.stdout
+    );
+    stage.approve(&run)?;
+    stage.merge(&run).await?;
+    stage.wait_for_clean_up(&run)?;
+    stage.verify(&run)
 }

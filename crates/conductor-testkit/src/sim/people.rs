@@ -158,7 +158,7 @@ async fn act_on(stage: &Stage, door: &Engine, run: &Run) {
             key,
         )
         .await;
-    } else if let Some(gate) = run.phase.gate() {
+    } else if let Some(gate) = run.gate() {
         let (gate, subject) = (gate.kind, gate.subject.clone());
         let key = format!("approve/{}/{subject}/{glances}", run.id());
         let action = Action::Approve {

@@ -198,7 +198,7 @@ pub(crate) async fn submit(
 async fn action(door: &Door, run: &Run, request: ActionRequest) -> Result<Action, Error> {
     // Without an open gate the machine itself says why there is nothing to answer.
     let open = |gate: Option<GateKind>| {
-        gate.or(run.phase.gate().map(|gate| gate.kind))
+        gate.or(run.gate().map(|gate| gate.kind))
             .unwrap_or(GateKind::Plan)
     };
     Ok(match request {

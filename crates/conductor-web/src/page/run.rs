@@ -142,6 +142,7 @@ impl Shown {
             asks: match gate.kind {
                 GateKind::Plan => "Is this plan right?",
                 GateKind::Diff => "May this change leave?",
+                GateKind::Call => "May this call be made?",
             },
             subject: gate.subject.to_string(),
             opened: Moment::of(gate.opened_at, now),

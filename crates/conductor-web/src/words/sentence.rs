@@ -64,6 +64,8 @@ fn tell(event: &Event) -> Option<String> {
             count(inspection.files.len(), "file"),
             count(inspection.findings.len(), "finding")
         )
+    } else if let Event::CallGateOpened { wish, .. } = event {
+        format!("a call of {} waits for approval: {}", wish.tool, wish.reason)
     } else if let Event::Pushed { commit } = event {
         format!("pushed {}", short(commit.as_str()))
     } else if let Event::PullRequestOpened { pull_request } = event {
