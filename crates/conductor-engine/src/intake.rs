@@ -306,10 +306,6 @@ pub(crate) async fn submit_to_instance(
     input: InstanceInput,
 ) -> Result<Accepted, SubmitError> {
     let input = redact_value(engine.options.redactor.as_ref(), &input)?;
-    if let InstanceInput::SetPolicy { scope, text, .. } = &input {
-        let (instance, _head) = engine.ports.views.instance().await?;
-        rules::check(engine, &instance, scope, text).await??;
-    }
     let accepted = decide_and_commit_instance(engine, &input).await?;
     if matches!(input, InstanceInput::TurnKillSwitch { .. }) {
         follow_up(engine, StreamId::Instance).await;
@@ -325,6 +321,10 @@ async fn decide_and_commit_instance(engine: &Engine, input: &InstanceInput) -> R
             seq: head.seq + 1,
             policy: PolicyVerdict::Allow,
         };
+        // Checked with the very texts that it is decided on: two that do not go together must not both be found good alone.
+        if let InstanceInput::SetPolicy { scope, text, .. } = input {
+            rules::check(engine, &instance, scope, text).await??;
+        }
         let events = decide_instance(&instance, input)?;
         if events.is_empty() {
             return Ok(Accepted {

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::digest::Digest;
+use conductor_domain::fault::Fault;
 use conductor_domain::hold::HoldKind;
 use conductor_domain::id::{OperatorName, RunId};
 use conductor_domain::input::Input;
@@ -11,13 +14,16 @@ use conductor_domain::plan::MAX_TEXT;
 use conductor_domain::policy::{LockedPolicy, PolicyLayer, PolicyScope};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::spec::{PolicyVersion, RunSpec};
+use conductor_engine::Ports;
 use conductor_policy::authority::{Authority, SHIPPED};
 use conductor_port::agent::{AgentEnd, ToolAnswer, ToolRequest};
-use conductor_port::blobs::{Blobs as _, ToolLog as _};
+use conductor_port::blobs::{Blobs, KeptBytes, ToolLog as _};
 use conductor_port::inbox::{Inbox as _, SubmitError};
 use conductor_port::views::Views as _;
 use conductor_testkit::agent::FakeAgent;
 use conductor_testkit::rig::Rig;
+use conductor_testkit::sim::Stage;
+use tokio::sync::Notify;
 
 const NO_READING: &str = "@id(\"no-reading\") @reason(\"nobody looks\")\n\
                           forbid (principal is Agent, action == Action::\"view\", resource is Worktree);\n";
@@ -279,6 +285,78 @@ async fn a_text_is_checked_with_all_others_before_it_counts() {
         .map(|known| known.versions.len())
         .collect();
     assert_eq!(versions, [2, 1]);
+}
+
+/// Keeps bytes, and lets something else happen at the first reading.
+#[derive(Debug)]
+struct Meanwhile {
+    kept: Arc<dyn Blobs>,
+    happens: Mutex<Option<(Arc<Notify>, Arc<Notify>)>>,
+}
+
+#[async_trait]
+impl Blobs for Meanwhile {
+    async fn put(&self, kind: ArtifactKind, bytes: &[u8]) -> Result<Artifact, Fault> {
+        self.kept.put(kind, bytes).await
+    }
+
+    async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault> {
+        let first = self.happens.lock().expect("no panic").take();
+        if let Some((begins, is_done)) = first {
+            begins.notify_one();
+            is_done.notified().await;
+        }
+        self.kept.get(digest).await
+    }
+
+    async fn list(&self, after: &str, limit: u32) -> Result<Vec<KeptBytes>, Fault> {
+        self.kept.list(after, limit).await
+    }
+}
+
+/// SEC-1: two texts that are each good alone and do not go together are never both kept, however their checks interleave.
+#[tokio::test(start_paused = true)]
+async fn a_text_is_checked_with_what_came_in_while_it_was_being_checked() {
+    let (agent, _answers) = looker();
+    let (begins, is_done) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let happens = (begins.clone(), is_done.clone());
+    let wire = |stage: &Stage| {
+        let ports = stage.ports(agent);
+        let meanwhile = Meanwhile {
+            kept: ports.blobs.clone(),
+            happens: Mutex::new(Some(happens)),
+        };
+        Ports {
+            blobs: Arc::new(meanwhile),
+            ..ports
+        }
+    };
+    let rig = Rig::start_with(wire, |_options| {}).await;
+    let spec = rig.stage.specs[0].clone();
+    let wish = async |scope: PolicyScope, text: &str| InstanceInput::SetPolicy {
+        by: OperatorName::parse("ada").expect("a name"),
+        scope,
+        text: keep(&rig, text).await,
+    };
+    let project = spec.project.clone();
+    let final_one = NO_READING.replace("@reason", "@final(\"true\") @reason");
+    let of_project = wish(PolicyScope::Project { project }, &final_one).await;
+    let of_repo = wish(PolicyScope::Repo { repo: spec.repo.id }, NO_READING).await;
+    let first = rig.engine.submit_to_instance(of_project);
+    let second = async {
+        begins.notified().await;
+        let taken = rig.engine.submit_to_instance(of_repo).await;
+        is_done.notify_one();
+        taken
+    };
+    let (first, second) = tokio::join!(first, second);
+    second.expect("nothing was there that it does not go with");
+    let Err(SubmitError::InstanceRefused(InstanceRefusal::PolicyInvalid { flaws })) = first else {
+        panic!("it was taken over one that replaces what it makes final: {first:?}")
+    };
+    assert!(flaws.iter().any(|flaw| flaw.contains("is final")), "{flaws:?}");
+    let (instance, _) = rig.stage.memory.instance().await.expect("calm");
+    assert_eq!(instance.policies.len(), 1);
 }
 
 const ASK_FIRST: &str = "@id(\"planner-looks\") @reason(\"a person decides what is read\") @decision(\"require_approval\")\n\
