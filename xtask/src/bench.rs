@@ -21,7 +21,7 @@ struct Figure {
 /// One build of everything: built one by one, each program would want its third-party crates with other features.
 const BUILD: &str = "build --release --locked --workspace --bins --examples";
 
-const FIGURES: [Figure; 8] = [
+const FIGURES: [Figure; 9] = [
     Figure {
         name: "store",
         program: "conductor-bench store",
@@ -45,6 +45,10 @@ const FIGURES: [Figure; 8] = [
     Figure {
         name: "tools",
         program: "conductor-bench tools",
+    },
+    Figure {
+        name: "web",
+        program: "conductor-bench web",
     },
     Figure {
         name: "overhead",

@@ -1,4 +1,4 @@
-//! Figures, as ratios within one run: `cargo xtask bench [overhead|runs|store|tools]`, which prints a calibration of the same minute
+//! Figures, as ratios within one run: `cargo xtask bench [overhead|runs|store|tools|web]`, which prints a calibration of the same minute
 //! before each; `conductor-bench overhead 3`, `runs 10`, `store 64` and `teams 4` are smaller.
 //!
 //! Everything is real but the agents' minds: the server is a process, git is git, the forge speaks HTTP.
@@ -13,6 +13,8 @@
 mod store;
 #[path = "bench/tools.rs"]
 mod tools;
+#[path = "bench/web.rs"]
+mod web;
 #[path = "../../../conductor-store/tests/it/postgres.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "the store's tests use all of it")]
 mod postgres;
@@ -37,6 +39,8 @@ const STORE: usize = 960;
 const TEAM: usize = 24;
 /// Calls of each tool.
 const CALLS: usize = 500;
+/// Runs that pages are shown with.
+const CROWD: usize = 10_000;
 /// Rounds of the overhead figure.
 const ROUNDS: usize = 7;
 
@@ -51,9 +55,11 @@ async fn main() -> Result<()> {
         Some("store") => store::figures(size.unwrap_or(STORE).try_into()?).await,
         Some("tools") => tools::figures(size.unwrap_or(CALLS)),
         Some("teams") => store::teams(size.unwrap_or(TEAM)).await,
+        Some("web") => web::figures(size.unwrap_or(CROWD)).await,
         Some(_) | None => {
             bail!(
-                "which figure? there are: overhead [ROUNDS], runs [RUNS], store [SIZE], teams [RUNS], tools [CALLS]"
+                "which figure? there are: overhead [ROUNDS], runs [RUNS], store [SIZE], teams [RUNS], tools [CALLS], \
+                 web [RUNS]"
             )
         }
     }
