@@ -23,6 +23,7 @@ mod blobs;
 mod tool_log;
 mod resources;
 mod duties;
+mod keys;
 
 pub mod target;
 pub mod executor;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use conductor_domain::effect::EffectKind;
 use conductor_domain::id::ProjectId;
 use conductor_domain::instance::Instance;
+use conductor_domain::staff::Staff;
 use conductor_domain::time::Timestamp;
 use conductor_port::ledger::{Batch, Projection, Projections, RunRow, StreamId};
 use conductor_port::views::{RunFilter, StreamHead};
@@ -60,6 +61,7 @@ fn instance(projects: &[&str]) -> (Instance, String) {
         suspensions: BTreeMap::new(),
         egress: BTreeMap::new(),
         policies: vec![],
+        staff: Staff::default(),
     };
     let json = serde_json::to_string(&instance).expect("an instance is plain data");
     (instance, json)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use conductor_port::blobs::{Blobs, ToolLog};
 use conductor_port::duty::Duties;
+use conductor_port::key::Keys;
 use conductor_port::lease::Leases;
 use conductor_port::ledger::Ledger;
 use conductor_port::views::Views;
@@ -26,6 +27,8 @@ pub struct Subject {
     pub leases: Arc<dyn Leases>,
     /// Its duties.
     pub duties: Arc<dyn Duties>,
+    /// What opens the door to people.
+    pub keys: Arc<dyn Keys>,
     /// Whatever must live as long as the store: a temporary directory, a server.
     pub guard: Box<dyn Any + Send + Sync>,
 }
@@ -34,7 +37,7 @@ impl Subject {
     /// Makes a subject of a store that implements all ports.
     pub fn new<S>(store: S, guard: impl Any + Send + Sync) -> Self
     where
-        S: Ledger + Views + Blobs + ToolLog + Leases + Duties + 'static,
+        S: Ledger + Views + Blobs + ToolLog + Leases + Duties + Keys + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -43,7 +46,8 @@ impl Subject {
             blobs: store.clone(),
             tool_log: store.clone(),
             leases: store.clone(),
-            duties: store,
+            duties: store.clone(),
+            keys: store,
             guard: Box::new(guard),
         }
     }

@@ -87,6 +87,12 @@ text_id! {
         && t.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'@'))
 }
 text_id! {
+    /// The name of a token that a program carries.
+    TokenId, "the name of a token (1 to 64 lowercase letters, digits, `-` or `_`)",
+    |t| !t.is_empty() && t.len() <= 64
+        && t.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
+}
+text_id! {
     /// A git object id: 40 or 64 hex digits, never empty (an empty id would delete a ref, S-8).
     CommitId, "a git object id (40 or 64 lowercase hex digits)",
     |t| matches!(t.len(), 40 | 64) && t.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))

@@ -15,6 +15,7 @@ use crate::egress::Grant;
 use crate::id::{OperatorName, ProjectId, RepoId, RunId};
 use crate::policy::{LONGEST_POLICY, LockedPolicy, PolicyLayer, PolicyScope, PolicyVersions, StoredPolicy};
 use crate::spec::RepoRef;
+use crate::staff::{Staff, StaffChange};
 use crate::time::Timestamp;
 
 pub use refusal::InstanceRefusal;
@@ -70,6 +71,13 @@ pub enum InstanceInput {
         scope: PolicyScope,
         /// The text, kept.
         text: Artifact,
+    },
+    /// An operator changes who works here (SEC-7).
+    ChangeStaff {
+        /// Who.
+        by: OperatorName,
+        /// What changes.
+        change: StaffChange,
     },
     /// A provider refuses work on an account until a time (BEY-5).
     ProviderLimited {
@@ -127,6 +135,8 @@ pub enum InstanceEvent {
         version: u32,
         text: Artifact,
     },
+    /// Others work here, or may do something else.
+    StaffChanged { by: OperatorName, change: StaffChange },
     /// An account is suspended until a time.
     ProviderSuspended { account: String, until: Timestamp },
     /// The heads of all run chains at this point.
@@ -143,6 +153,7 @@ impl InstanceEvent {
             Self::EgressGranted { .. } => "egress_granted",
             Self::EgressRevoked { .. } => "egress_revoked",
             Self::PolicySet { .. } => "policy_set",
+            Self::StaffChanged { .. } => "staff_changed",
             Self::ProviderSuspended { .. } => "provider_suspended",
             Self::HeadsAnchored { .. } => "heads_anchored",
         }
@@ -200,6 +211,9 @@ pub struct Instance {
     /// The stored policies, each scope once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyVersions>,
+    /// Who works here from afar.
+    #[serde(default, skip_serializing_if = "Staff::is_empty")]
+    pub staff: Staff,
 }
 
 impl Instance {
@@ -307,6 +321,14 @@ pub fn decide_instance(
             }])
         }
         InstanceInput::SetPolicy { by, scope, text } => set_policy(instance, by, scope, text),
+        InstanceInput::ChangeStaff { by, change } => Ok(if instance.staff.accepts(change)? {
+            vec![InstanceEvent::StaffChanged {
+                by: by.clone(),
+                change: change.clone(),
+            }]
+        } else {
+            vec![]
+        }),
         InstanceInput::ProviderLimited { account, until } => {
             let later = instance
                 .suspensions
@@ -392,6 +414,7 @@ pub fn evolve_instance(mut instance: Instance, event: &InstanceEvent) -> Instanc
                 }),
             }
         }
+        InstanceEvent::StaffChanged { change, .. } => instance.staff.fold(change),
         InstanceEvent::HeadsAnchored { .. } => {}
     }
     instance

@@ -34,6 +34,7 @@ pub mod refusal;
 pub mod decide;
 pub mod evolve;
 pub mod deadline;
+pub mod staff;
 pub mod instance;
 pub mod invariant;
 

@@ -89,7 +89,7 @@ async fn anchor(engine: &Engine) -> Result<(), SubmitError> {
         }
     }
     if !moved.is_empty() {
-        intake::submit_to_instance(engine, InstanceInput::HeadsCollected { heads: moved }).await?;
+        intake::submit_to_instance(engine, InstanceInput::HeadsCollected { heads: moved }, "").await?;
     }
     engine.unanchored.fetch_sub(unanchored, Ordering::Relaxed);
     Ok(())

@@ -44,6 +44,8 @@ pub(crate) struct InstanceOrder {
     pub(crate) instance: Instance,
     pub(crate) head: StreamHead,
     pub(crate) input: InstanceInput,
+    /// Where it came from.
+    pub(crate) cause: String,
     pub(crate) context: Context,
     pub(crate) events: Vec<InstanceEvent>,
 }
@@ -196,6 +198,7 @@ fn instance_batch(order: InstanceOrder) -> Result<Batch, Fault> {
         instance,
         head,
         input,
+        cause,
         context,
         events,
     } = order;
@@ -207,7 +210,7 @@ fn instance_batch(order: InstanceOrder) -> Result<Batch, Fault> {
     };
     let mut links = Links::after(StreamId::Instance, head.seq, before);
     let fact = Fact::new(input, context);
-    links.fact(&fact.input, &fact, "", now)?;
+    links.fact(&fact.input, &fact, &cause, now)?;
     for event in &events {
         links.decision(event, now)?;
     }

@@ -348,7 +348,7 @@ impl Inbox for Engine {
         intake::submit(self, submission).await
     }
 
-    async fn submit_to_instance(&self, input: InstanceInput) -> Result<Accepted, SubmitError> {
-        intake::submit_to_instance(self, input).await
+    async fn submit_to_instance(&self, input: InstanceInput, cause: &str) -> Result<Accepted, SubmitError> {
+        intake::submit_to_instance(self, input, cause).await
     }
 }

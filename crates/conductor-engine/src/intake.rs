@@ -304,16 +304,21 @@ pub(crate) async fn follow_up(engine: &Engine, stream: StreamId) {
 pub(crate) async fn submit_to_instance(
     engine: &Engine,
     input: InstanceInput,
+    cause: &str,
 ) -> Result<Accepted, SubmitError> {
     let input = redact_value(engine.options.redactor.as_ref(), &input)?;
-    let accepted = decide_and_commit_instance(engine, &input).await?;
+    let accepted = decide_and_commit_instance(engine, &input, cause).await?;
     if matches!(input, InstanceInput::TurnKillSwitch { .. }) {
         follow_up(engine, StreamId::Instance).await;
     }
     Ok(accepted)
 }
 
-async fn decide_and_commit_instance(engine: &Engine, input: &InstanceInput) -> Result<Accepted, SubmitError> {
+async fn decide_and_commit_instance(
+    engine: &Engine,
+    input: &InstanceInput,
+    cause: &str,
+) -> Result<Accepted, SubmitError> {
     for _ in 0..TRIES {
         let (instance, head) = engine.ports.views.instance().await?;
         let context = Context {
@@ -337,6 +342,7 @@ async fn decide_and_commit_instance(engine: &Engine, input: &InstanceInput) -> R
             instance,
             head,
             input: input.clone(),
+            cause: cause.to_owned(),
             context,
             events,
         };

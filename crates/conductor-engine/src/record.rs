@@ -128,6 +128,7 @@ impl Arrives for InstanceInput {
             Self::GrantEgress { .. } => "grant_egress",
             Self::RevokeEgress { .. } => "revoke_egress",
             Self::SetPolicy { .. } => "set_policy",
+            Self::ChangeStaff { .. } => "change_staff",
             Self::ProviderLimited { .. } => "provider_limited",
             Self::HeadsCollected { .. } => "heads_collected",
         }
@@ -140,7 +141,8 @@ impl Arrives for InstanceInput {
             | Self::TurnKillSwitch { by, .. }
             | Self::GrantEgress { by, .. }
             | Self::RevokeEgress { by, .. }
-            | Self::SetPolicy { by, .. } => Actor::operator(by),
+            | Self::SetPolicy { by, .. }
+            | Self::ChangeStaff { by, .. } => Actor::operator(by),
             Self::ProviderLimited { .. } => Actor::system("engine"),
             Self::HeadsCollected { .. } => Actor::system("anchor"),
         }

@@ -165,7 +165,7 @@ async fn suspend_account(engine: &Engine, input: &Input) -> Result<(), Fault> {
         account: account.clone(),
         until: *until,
     };
-    match intake::submit_to_instance(engine, limited).await {
+    match intake::submit_to_instance(engine, limited, "").await {
         Ok(_accepted) => Ok(()),
         Err(SubmitError::Fault(fault)) => Err(fault),
         Err(

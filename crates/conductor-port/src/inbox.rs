@@ -59,6 +59,6 @@ pub trait Inbox: Send + Sync {
     /// Submits an input to a run.
     async fn submit(&self, submission: Submission) -> Result<Accepted, SubmitError>;
 
-    /// Submits an input to the instance.
-    async fn submit_to_instance(&self, input: InstanceInput) -> Result<Accepted, SubmitError>;
+    /// Submits an input to the instance; `cause` as in [`Submission`].
+    async fn submit_to_instance(&self, input: InstanceInput, cause: &str) -> Result<Accepted, SubmitError>;
 }

@@ -16,6 +16,7 @@ pub mod target;
 pub mod upstream;
 pub mod lease;
 pub mod duty;
+pub mod key;
 pub mod inbox;
 mod switch;
 

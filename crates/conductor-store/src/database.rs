@@ -24,6 +24,7 @@ mod ledger;
 mod views;
 mod blobs;
 mod duties;
+mod keys;
 
 use std::sync::{Arc, OnceLock};
 

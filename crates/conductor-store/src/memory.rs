@@ -13,11 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
-use conductor_domain::id::{EffectId, RepoId, RunId};
+use conductor_domain::id::{EffectId, OperatorName, RepoId, RunId};
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::blobs::{Blobs, KeptBytes, ToolCall, ToolLog};
 use conductor_port::duty::{Duties, Duty, DutyWish, Holder};
+use conductor_port::key::{self, Key, KeyKind, Keys};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
 use conductor_port::ledger::{EffectRow, ForgeWrite, NewEffect, Record, RunRow, StreamId};
 
@@ -45,6 +46,8 @@ struct State {
     calls: BTreeMap<(EffectId, u64), ToolCall>,
     resources: BTreeMap<(ResourceKind, String), ResourceLease>,
     duties: BTreeMap<Duty, (String, Timestamp)>,
+    keys: BTreeMap<Digest, Key>,
+    passwords: BTreeMap<OperatorName, String>,
 }
 
 /// State, last sequence number and last hash of the instance.
@@ -204,5 +207,49 @@ impl Duties for Memory {
             state.duties.remove(&duty);
         }
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Keys for Memory {
+    async fn keep(&self, key: &Key, now: Timestamp) -> Result<(), Fault> {
+        let mut state = self.state();
+        state.keys.retain(|_hash, kept| now < kept.ends_at);
+        let kept = state.keys.entry(key.hash.clone()).or_insert_with(|| key.clone());
+        kept.ends_at = kept.ends_at.max(key.ends_at);
+        Ok(())
+    }
+
+    async fn find(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault> {
+        let state = self.state();
+        let found = state.keys.get(hash);
+        Ok(found.filter(|key| key.kind == kind && now < key.ends_at).cloned())
+    }
+
+    async fn take(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault> {
+        let mut state = self.state();
+        if state.keys.get(hash).is_none_or(|key| key.kind != kind) {
+            return Ok(None);
+        }
+        Ok(state.keys.remove(hash).filter(|key| now < key.ends_at))
+    }
+
+    async fn take_all(&self, operator: &OperatorName) -> Result<(), Fault> {
+        let theirs = key::Holder::Operator(operator.clone());
+        self.state().keys.retain(|_hash, key| key.holder != theirs);
+        Ok(())
+    }
+
+    async fn set_password(&self, operator: &OperatorName, hash: Option<&str>) -> Result<(), Fault> {
+        let mut state = self.state();
+        match hash {
+            Some(hash) => state.passwords.insert(operator.clone(), hash.to_owned()),
+            None => state.passwords.remove(operator),
+        };
+        Ok(())
+    }
+
+    async fn password(&self, operator: &OperatorName) -> Result<Option<String>, Fault> {
+        Ok(self.state().passwords.get(operator).cloned())
     }
 }

@@ -97,7 +97,10 @@ impl Rig {
             project: spec.project.clone(),
         };
         for input in [project, InstanceInput::RegisterRepo { by, registration }] {
-            self.engine.submit_to_instance(input).await.expect("calm weather");
+            self.engine
+                .submit_to_instance(input, "")
+                .await
+                .expect("calm weather");
         }
     }
 

@@ -8,6 +8,7 @@ mod action;
 mod instance;
 mod policy;
 mod audit;
+mod staff;
 mod problem;
 
 pub use action::{ActionRequest, StartRun};
@@ -25,4 +26,8 @@ pub use run::{
     AcceptedView, Approvals, DamageView, DenialView, EffectList, EffectView, EventList, EventView, GateView,
     GrantRequest, HoldView, NextStep, PhaseSpan, PullRequestView, RunDetail, RunList, RunView, SkillView,
     Started, StateChange, TalkView, TestView, TextView, WriteList, WriteView,
+};
+pub use staff::{
+    AddOperator, ChangeRank, IssueToken, IssuedToken, OperatorList, OperatorView, SetPassword, TokenList,
+    TokenView,
 };

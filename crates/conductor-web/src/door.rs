@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::routing::post;
 use conductor_domain::id::{OperatorName, RunId};
 use conductor_domain::spec::{AgentSpec, ExecutorName, Limits};
@@ -15,16 +15,18 @@ use conductor_port::blobs::Blobs;
 use conductor_port::clock::Clock;
 use conductor_port::forge::Forge;
 use conductor_port::inbox::Inbox;
+use conductor_port::key::Keys;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::attempts::Attempts;
 use crate::backstage::Backstage;
 use crate::error::Error;
 use crate::once::Answers;
 use crate::operation::OPERATIONS;
-use crate::page::session::Sessions;
+use crate::password::Hashing;
 use crate::reader::Reader;
 use crate::rules::Rules;
 use crate::webhook::ReadDelivery;
@@ -73,6 +75,8 @@ pub struct Settings {
     pub origins: Vec<String>,
     /// Whose token it is, for the audit.
     pub operator: OperatorName,
+    /// Whether a proxy stands before this server and tells who asks (SEC-7).
+    pub is_proxied: bool,
     /// Checks and reads deliveries; without it, no webhooks are taken.
     pub deliveries: Option<ReadDelivery>,
     /// What runs are started with.
@@ -102,6 +106,28 @@ impl std::fmt::Debug for Settings {
     }
 }
 
+/// What stands behind the door.
+pub struct Behind {
+    /// Takes what people ask.
+    pub inbox: Arc<dyn Inbox>,
+    /// Keeps bytes.
+    pub blobs: Arc<dyn Blobs>,
+    /// Only asked, never told: a start is checked against it.
+    pub forge: Arc<dyn Forge>,
+    /// Tells what happens.
+    pub backstage: Arc<dyn Backstage>,
+    /// Answers about policies.
+    pub rules: Arc<dyn Rules>,
+    /// What opens the door to people.
+    pub keys: Arc<dyn Keys>,
+}
+
+impl std::fmt::Debug for Behind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Behind").finish_non_exhaustive()
+    }
+}
+
 /// Everything that handlers may use.
 pub struct Door {
     pub(crate) reader: Reader,
@@ -112,7 +138,9 @@ pub struct Door {
     pub(crate) rules: Arc<dyn Rules>,
     pub(crate) settings: Settings,
     pub(crate) deliveries: Semaphore,
-    pub(crate) sessions: Sessions,
+    pub(crate) keys: Arc<dyn Keys>,
+    pub(crate) hashing: Hashing,
+    pub(crate) attempts: Attempts,
     pub(crate) answers: Answers,
 }
 
@@ -125,27 +153,20 @@ impl std::fmt::Debug for Door {
 }
 
 impl Door {
-    /// Makes a door; `forge` is only asked, never told (a start is checked against it).
-    pub fn new(
-        reader: Reader,
-        inbox: Arc<dyn Inbox>,
-        blobs: Arc<dyn Blobs>,
-        forge: Arc<dyn Forge>,
-        backstage: Arc<dyn Backstage>,
-        rules: Arc<dyn Rules>,
-        settings: Settings,
-    ) -> Self {
-        let deliveries = Semaphore::new(webhook::AT_ONCE);
+    /// Makes a door.
+    pub fn new(reader: Reader, behind: Behind, settings: Settings) -> Self {
         Self {
             reader,
-            inbox,
-            blobs,
-            forge,
-            backstage,
-            rules,
+            inbox: behind.inbox,
+            blobs: behind.blobs,
+            forge: behind.forge,
+            backstage: behind.backstage,
+            rules: behind.rules,
+            keys: behind.keys,
             settings,
-            deliveries,
-            sessions: Sessions::default(),
+            deliveries: Semaphore::new(webhook::AT_ONCE),
+            hashing: Hashing::default(),
+            attempts: Attempts::default(),
             answers: Answers::default(),
         }
     }
@@ -156,7 +177,9 @@ pub fn router(door: Arc<Door>) -> Router {
     let api = OPERATIONS
         .iter()
         .fold(Router::new(), |api, operation| {
-            api.route(operation.path, (operation.route)())
+            let needed = operation.rank;
+            let guarded = from_fn(move |request: Request, next: Next| guard::rank(needed, request, next));
+            api.route(operation.path, (operation.route)().route_layer(guarded))
         })
         .method_not_allowed_fallback(|| async { Error::WrongMethod })
         .fallback(handle::nothing_here)
@@ -172,7 +195,7 @@ pub fn router(door: Arc<Door>) -> Router {
         )
         .merge(page::routes(&door))
         .fallback(handle::nothing_here)
-        .layer(from_fn(guard::headers))
+        .layer(from_fn_with_state(door.clone(), guard::headers))
         .layer(from_fn_with_state(door.clone(), guard::host))
         .with_state(door)
 }

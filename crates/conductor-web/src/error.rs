@@ -10,6 +10,8 @@ use conductor_domain::forge::IssueProblem;
 use conductor_domain::id::{IssueNumber, RunId};
 use conductor_domain::instance::InstanceRefusal;
 use conductor_domain::refusal::Refusal;
+use conductor_domain::staff::{Rank, StaffRefusal};
+use conductor_domain::time::Millis;
 use conductor_port::inbox::SubmitError;
 
 use crate::api::Problem;
@@ -68,6 +70,20 @@ pub enum Error {
     /// A form was not posted by one of our pages (SEC-7).
     #[error("this form was not sent by one of Conductor's own pages")]
     ForeignForm,
+    /// Whoever asks may not (SEC-7).
+    #[error("this needs the rank `{needed}`, and yours is `{rank}`")]
+    Forbidden {
+        /// Who may.
+        needed: Rank,
+        /// What whoever asks is.
+        rank: Rank,
+    },
+    /// Too many attempts to come in failed (SEC-7).
+    #[error("too many attempts to sign in failed")]
+    TooMany {
+        /// When another one is heard.
+        retry_after: Millis,
+    },
     /// What cannot be taken back was not confirmed.
     #[error("this needs `{expected}` typed as it stands")]
     Unconfirmed {
@@ -200,6 +216,8 @@ impl Error {
             Self::Stale { .. } => "CDR0322",
             Self::Changed => "CDR0323",
             Self::UnderWay => "CDR0324",
+            Self::Forbidden { .. } => "CDR0325",
+            Self::TooMany { .. } => "CDR0326",
             Self::Fault(fault) => Cause::of(fault).code(),
         }
     }
@@ -226,6 +244,10 @@ impl Error {
             Self::ForeignForm => "open the page at Conductor's own address and send the form from there",
             Self::Unconfirmed { .. } => "go back and type it into the field beside the button",
             Self::Stale { .. } | Self::Changed => "look at the run again and decide on what is there now",
+            Self::Forbidden { .. } => {
+                "ask somebody who may; `conductor operator rank` changes what you may do"
+            }
+            Self::TooMany { .. } => "wait a quarter of an hour, or let an admin set a new password",
             Self::UnderWay => "ask again with the same key in a moment",
             Self::Fault(fault) => Cause::of(fault).hint(),
         }
@@ -241,7 +263,8 @@ impl Error {
                 StatusCode::NOT_FOUND
             }
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ForeignForm => StatusCode::FORBIDDEN,
+            Self::ForeignForm | Self::Forbidden { .. } => StatusCode::FORBIDDEN,
+            Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::CannotStart(refusal) => refusal.status(),
             Self::Refused(_) | Self::Stale { .. } | Self::UnderWay => StatusCode::CONFLICT,
             Self::Changed => StatusCode::PRECONDITION_FAILED,
@@ -256,6 +279,10 @@ impl Error {
                 InstanceRefusal::ProjectExists(_)
                 | InstanceRefusal::RepoElsewhere { .. }
                 | InstanceRefusal::SwitchStands(_) => StatusCode::CONFLICT,
+                InstanceRefusal::Staff(refusal) => match refusal {
+                    StaffRefusal::NoSuchOperator(_) | StaffRefusal::NoSuchToken(_) => StatusCode::NOT_FOUND,
+                    StaffRefusal::OperatorExists(_) | StaffRefusal::TokenExists(_) => StatusCode::CONFLICT,
+                },
             },
             Self::Busy | Self::Fault(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -391,7 +418,8 @@ impl IntoResponse for Error {
             Self::NoToken => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
-            Self::Fault(Fault {
+            Self::TooMany { retry_after: length }
+            | Self::Fault(Fault {
                 kind: FaultKind::Transient {
                     retry_after: Some(length),
                 },
@@ -411,6 +439,7 @@ impl IntoResponse for Error {
             | Self::NoWebhooks
             | Self::Busy
             | Self::ForeignForm
+            | Self::Forbidden { .. }
             | Self::Unconfirmed { .. }
             | Self::Stale { .. }
             | Self::Changed

@@ -6,7 +6,7 @@ use axum::extract::rejection::{BytesRejection, FailedToBufferBody, QueryRejectio
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, RawForm, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
-use conductor_domain::id::RunId;
+use conductor_domain::id::{InvalidId, RunId};
 use serde::de::DeserializeOwned;
 
 use crate::door::MAX_BODY;
@@ -92,5 +92,22 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedRun {
         RunId::parse(id).map(Self).map_err(|error| Error::Invalid {
             what: error.to_string(),
         })
+    }
+}
+
+/// The name of something else that an address names.
+pub(crate) struct Named<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: TryFrom<String, Error = InvalidId>> FromRequestParts<S> for Named<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let invalid = |what: String| Error::Invalid { what };
+        let Path(name): Path<String> = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| invalid(rejection.body_text()))?;
+        T::try_from(name)
+            .map(Self)
+            .map_err(|error| invalid(error.to_string()))
     }
 }

@@ -3,6 +3,7 @@
 //! They do not know the door.
 
 pub(crate) mod played;
+mod keys;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +50,9 @@ use tower::ServiceExt;
 
 use crate::api::{AuditView, ExpectedView, PolicyText, ReplayView, RulingView, TroubleView};
 use crate::backstage::{Backstage, Change, Talk};
-use crate::door::{Door, RunDefaults, Settings, Token, router};
+use crate::door::{Behind, Door, RunDefaults, Settings, Token, router};
+pub(crate) use keys::FakeKeys;
+
 use crate::reader::Reader;
 use crate::rules::{PolicyLock, Rules};
 use crate::webhook::{Delivery, Hint, Rejected};
@@ -65,11 +68,20 @@ pub(crate) const SECRET: &str = "It's a Secret to Everybody";
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) submitted: Vec<Submission>,
+    /// What the instance was told, and where that came from.
+    pub(crate) told: Vec<(InstanceInput, String)>,
+    /// What opens the door, and who may wait before it.
+    pub(crate) keys: Arc<FakeKeys>,
+    pub(crate) is_proxied: bool,
+    /// Where people reach the door; its own address when empty.
+    pub(crate) public_url: String,
     pub(crate) instance: Instance,
     pub(crate) rows: Vec<RunRow>,
     pub(crate) records: Vec<Record>,
     pub(crate) issues: BTreeMap<u64, Result<Issue, IssueProblem>>,
     pub(crate) down: bool,
+    /// Tells of what is committed, to whoever listens; without it, nothing ever is.
+    pub(crate) changes: Option<tokio::sync::broadcast::Sender<Change>>,
     pub(crate) now: Timestamp,
     /// Runs whose working directory is being made.
     pub(crate) begun: Vec<RunId>,
@@ -114,9 +126,21 @@ impl Fake {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn keys(&self) -> Arc<FakeKeys> {
+        self.world().keys.clone()
+    }
+
+    fn public_url(&self) -> String {
+        match self.world().public_url.as_str() {
+            "" => format!("http://{HOST}/"),
+            url => url.to_owned(),
+        }
+    }
+
     /// Opens a door to this world.
     pub(crate) fn router(&self) -> Router {
         let fake = Arc::new(self.clone());
+        let is_proxied = self.world().is_proxied;
         let settings = Settings {
             token: Token::new(TOKEN),
             hosts: vec![HOST.to_owned()],
@@ -127,7 +151,7 @@ impl Fake {
                 agents: Some(agents()),
                 executor: ExecutorName::UnsafePlain,
                 limits: Limits::default(),
-                public_url: format!("http://{HOST}/"),
+                public_url: self.public_url(),
             },
             mint: Arc::new(|| RunId::parse("r-new").expect("a slug")),
             secret: {
@@ -139,6 +163,7 @@ impl Fake {
                     )
                 })
             },
+            is_proxied,
             clock: fake.clone(),
             version: "0".into(),
             pid: 1,
@@ -146,15 +171,15 @@ impl Fake {
             shutdown: CancellationToken::new(),
         };
         let reader = Reader::new(fake.clone(), fake.clone(), fake.clone(), fake.clone());
-        router(Arc::new(Door::new(
-            reader,
-            fake.clone(),
-            fake.clone(),
-            fake.clone(),
-            fake.clone(),
-            fake,
-            settings,
-        )))
+        let behind = Behind {
+            inbox: fake.clone(),
+            blobs: fake.clone(),
+            forge: fake.clone(),
+            backstage: fake.clone(),
+            rules: fake.clone(),
+            keys: fake.keys(),
+        };
+        router(Arc::new(Door::new(reader, behind, settings)))
     }
 
     /// Asks the door.
@@ -323,11 +348,12 @@ impl Inbox for Fake {
         Ok(Accepted { seq: 4, duplicate })
     }
 
-    async fn submit_to_instance(&self, input: InstanceInput) -> Result<Accepted, SubmitError> {
+    async fn submit_to_instance(&self, input: InstanceInput, cause: &str) -> Result<Accepted, SubmitError> {
         let mut world = self.world();
         for event in decide_instance(&world.instance, &input)? {
             world.instance = evolve_instance(std::mem::take(&mut world.instance), &event);
         }
+        world.told.push((input, cause.to_owned()));
         Ok(Accepted {
             seq: 1,
             duplicate: false,
@@ -572,7 +598,19 @@ impl Rules for Fake {
 #[async_trait]
 impl Backstage for Fake {
     fn changes(&self) -> BoxStream<'static, Change> {
-        stream::empty().boxed()
+        let Some(told) = self
+            .world()
+            .changes
+            .as_ref()
+            .map(tokio::sync::broadcast::Sender::subscribe)
+        else {
+            return stream::empty().boxed();
+        };
+        stream::unfold(
+            told,
+            |mut told| async move { Some((told.recv().await.ok()?, told)) },
+        )
+        .boxed()
     }
 
     fn talk(&self) -> BoxStream<'static, Talk> {

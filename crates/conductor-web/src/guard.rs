@@ -9,7 +9,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use conductor_domain::staff::Rank;
 
+use crate::actor::{self, Actor};
 use crate::door::Door;
 use crate::error::Error;
 
@@ -51,26 +53,51 @@ pub(crate) async fn host(
 /// Lets requests through that carry the token.
 pub(crate) async fn token(
     State(door): State<Arc<Door>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Error> {
     let given = only(request.headers(), &header::AUTHORIZATION)
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, token)| token.trim());
-    match given {
-        Some(given) if door.settings.token.is(given) => Ok(next.run(request).await),
-        Some(_) | None => Err(Error::NoToken),
-    }
+    let address = actor::address(&door, request.extensions(), request.headers());
+    let actor = match given {
+        Some(given) => actor::bearer(&door, given, address).await?,
+        None => None,
+    };
+    request.extensions_mut().insert(actor.ok_or(Error::NoToken)?);
+    Ok(next.run(request).await)
+}
+
+/// Lets requests through of whoever has the rank for it.
+pub(crate) async fn rank(needed: Rank, request: Request, next: Next) -> Result<Response, Error> {
+    let actor = request.extensions().get::<Actor>().ok_or(Error::NoToken)?;
+    actor.must_be(needed)?;
+    Ok(next.run(request).await)
 }
 
 /// Adds what no answer may lack, whatever it is.
-pub(crate) async fn headers(request: Request, next: Next) -> Response {
+pub(crate) async fn headers(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
+    if door.settings.run.public_url.starts_with("https:") {
+        let forever = HeaderValue::from_static("max-age=31536000");
+        response
+            .headers_mut()
+            .insert(header::STRICT_TRANSPORT_SECURITY, forever);
+    }
     for (name, value) in [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-store"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; frame-ancestors 'none'; sandbox",

@@ -6,6 +6,7 @@ pub(crate) mod instance;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod audit;
+pub(crate) mod staff;
 
 use axum::http::Uri;
 

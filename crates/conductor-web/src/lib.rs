@@ -15,7 +15,10 @@ mod detail;
 mod reader;
 mod backstage;
 mod rules;
+mod password;
+mod attempts;
 mod door;
+mod actor;
 mod guard;
 mod extract;
 mod start;
@@ -29,9 +32,11 @@ mod stream;
 mod webhook;
 #[cfg(test)]
 mod fake;
+#[cfg(test)]
+mod access;
 
 pub use backstage::{Backstage, Change, Talk};
-pub use door::{Door, RunDefaults, Settings, Token, router};
+pub use door::{Behind, Door, RunDefaults, Settings, Token, router};
 pub use error::{Error, StartRefusal};
 pub use openapi::document as openapi_document;
 pub use operation::{OPERATIONS, Operation};

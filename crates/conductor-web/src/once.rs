@@ -15,8 +15,10 @@ use bytes::Bytes;
 use conductor_domain::digest::Digest;
 use conductor_domain::fault::Fault;
 use conductor_domain::time::{Millis, Timestamp};
+use conductor_port::key::Holder;
 use sha2::{Digest as _, Sha256};
 
+use crate::actor::Actor;
 use crate::door::{Door, MAX_BODY};
 use crate::error::Error;
 use crate::guard::only;
@@ -35,6 +37,10 @@ const LONGEST: usize = 200;
 const LARGEST: usize = 16 * 1024 * 1024;
 
 type Hash = [u8; 32];
+
+/// Marks an answer that holds a secret: it is given once and never kept, so a repeated write is a new one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ToldOnce;
 
 /// The answers that were given to writes with a key.
 #[derive(Debug, Default)]
@@ -137,7 +143,13 @@ pub(crate) async fn writes(
     if request.method() != Method::POST || !request.headers().contains_key(&IDEMPOTENCY_KEY) {
         return Ok(next.run(request).await);
     }
-    let key = key_of(request.headers())?.to_owned();
+    let actor = request.extensions().get::<Actor>().ok_or(Error::NoToken)?;
+    // Everybody has keys of their own, so that nobody is given somebody else's answer.
+    let whose = match &actor.holder {
+        Holder::Owner(name) => format!("owner {name}"),
+        Holder::Operator(name) => format!("operator {name}"),
+    };
+    let key = format!("{whose} {}", key_of(request.headers())?);
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, MAX_BODY)
         .await
@@ -169,7 +181,7 @@ pub(crate) async fn writes(
 async fn answer(mut begun: Begun, request: Request, next: Next) -> Result<Response, Error> {
     let response = next.run(request).await;
     // A fault of the world is no answer: the same request may fare better later.
-    if response.status().is_server_error() {
+    if response.status().is_server_error() || response.extensions().get::<ToldOnce>().is_some() {
         return Ok(response);
     }
     let (parts, body) = response.into_parts();

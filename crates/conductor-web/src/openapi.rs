@@ -73,6 +73,7 @@ fn describe(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     let mut described = json!({
         "operationId": operation.name,
         "summary": operation.says,
+        "x-rank": operation.rank.as_str(),
         "parameters": parameters(operation, generator),
         "responses": {
             status: { "description": "Done.", "content": content },
@@ -103,7 +104,7 @@ fn parameters(operation: &Operation, generator: &mut SchemaGenerator) -> Vec<Val
         json!({ "name": name, "in": "header", "required": false, "description": says,
             "schema": { "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9_.:-]+$" } })
     };
-    if operation.takes.is_some() {
+    if operation.changes {
         all.push(header(
             "Idempotency-Key",
             "A request with the same key and the same content is done once; its first answer is given again.",

@@ -6,13 +6,15 @@
 use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post};
+use conductor_domain::staff::Rank;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::api::{
-    AcceptedView, ActionRequest, AddProject, Approvals, AuditView, EffectList, EventList, ExpectedView,
-    GrantEgress, GrantList, Health, InstanceView, KillSwitch, LinkView, PolicyExpectations, PolicyList,
-    PolicyPlace, PolicyQuestion, PolicyTexts, ProjectList, RegisterRepo, ReplayView, RepoList, RepoView,
-    RulingView, RunDetail, RunList, SetPolicy, StartRun, Started, WriteList,
+    AcceptedView, ActionRequest, AddOperator, AddProject, Approvals, AuditView, ChangeRank, EffectList,
+    EventList, ExpectedView, GrantEgress, GrantList, Health, InstanceView, IssueToken, IssuedToken,
+    KillSwitch, LinkView, OperatorList, PolicyExpectations, PolicyList, PolicyPlace, PolicyQuestion,
+    PolicyTexts, ProjectList, RegisterRepo, ReplayView, RepoList, RepoView, RulingView, RunDetail, RunList,
+    SetPassword, SetPolicy, StartRun, Started, TokenList, WriteList,
 };
 use crate::door::Door;
 use crate::handle::run::{EventsQuery, ListQuery};
@@ -35,6 +37,10 @@ pub struct Operation {
     pub says: &'static str,
     /// The commands that do the same, without `conductor`; empty where no person would.
     pub commands: &'static [&'static str],
+    /// Who may.
+    pub rank: Rank,
+    /// Whether anything is another way afterwards.
+    pub(crate) changes: bool,
     /// The forms that do the same, as addresses of pages.
     pub forms: &'static [&'static str],
     pub(crate) query: Option<Shape>,
@@ -85,6 +91,8 @@ const fn reading(
         name,
         says,
         commands: &[],
+        rank: Rank::Viewer,
+        changes: false,
         forms: &[],
         query: None,
         takes: None,
@@ -107,11 +115,30 @@ const fn changing(
         name,
         says,
         commands: &[],
+        rank: Rank::Operator,
+        changes: true,
         forms: &[],
         query: None,
         takes: Some(takes),
         answers,
         route,
+    }
+}
+
+/// What is asked with a body, and changes nothing.
+const fn asking(
+    path: &'static str,
+    name: &'static str,
+    says: &'static str,
+    takes: Shape,
+    answers: Shape,
+    route: fn() -> MethodRouter<Arc<Door>>,
+) -> Operation {
+    Operation {
+        method: "POST",
+        changes: false,
+        takes: Some(takes),
+        ..reading(path, name, says, answers, route)
     }
 }
 
@@ -122,6 +149,10 @@ impl Operation {
 
     const fn on(self, forms: &'static [&'static str]) -> Self {
         Self { forms, ..self }
+    }
+
+    const fn needs(self, rank: Rank) -> Self {
+        Self { rank, ..self }
     }
 
     const fn asked(self, query: Shape) -> Self {
@@ -155,6 +186,7 @@ pub const OPERATIONS: &[Operation] = &[
     changing("/projects", "add_project", "Adds a project.", shape::<AddProject>, Answers::Created(shape::<AcceptedView>), || {
         post(handle::instance::add_project)
     })
+    .needs(Rank::Admin)
     .by(&["project add"])
     .on(&["/projects/add"]),
     reading("/repos", "list_repos", "Lists the repositories.", shape::<RepoList>, || get(handle::instance::repos))
@@ -162,6 +194,7 @@ pub const OPERATIONS: &[Operation] = &[
     changing("/repos", "register_repo", "Registers a repository, or changes its registration.", shape::<RegisterRepo>, Answers::Created(shape::<RepoView>), || {
         post(handle::instance::register_repo)
     })
+    .needs(Rank::Admin)
     .by(&["repo add"])
     .on(&["/repos/add"]),
     reading("/egress", "list_egress", "Lists what sandboxes may reach.", shape::<GrantList>, || get(handle::instance::grants))
@@ -169,28 +202,31 @@ pub const OPERATIONS: &[Operation] = &[
     changing("/egress", "allow_egress", "Lets the sandboxes of a project reach a host.", shape::<GrantEgress>, Answers::Created(shape::<AcceptedView>), || {
         post(handle::instance::allow_egress)
     })
+    .needs(Rank::Admin)
     .by(&["egress allow"])
     .on(&["/runs/{id}/allow"]),
     changing("/egress/revoke", "revoke_egress", "Takes that back.", shape::<GrantEgress>, Answers::Ok(shape::<AcceptedView>), || {
         post(handle::instance::revoke_egress)
     })
+    .needs(Rank::Admin)
     .by(&["egress revoke"]),
     reading("/policies", "list_policies", "Lists the stored policies.", shape::<PolicyList>, || get(handle::policy::list))
         .by(&["policy list"]),
     changing("/policies", "set_policy", "Stores a new version of the policies of a project or a repository.", shape::<SetPolicy>, Answers::Created(shape::<AcceptedView>), || {
         post(handle::policy::set)
     })
+    .needs(Rank::Admin)
     .by(&["policy set"]),
     reading("/policies/texts", "policy_texts", "Shows texts of policies, in the order of their layers.", shape::<PolicyTexts>, || {
         get(handle::policy::texts)
     })
     .asked(shape::<PolicyPlace>)
     .by(&["policy show"]),
-    changing("/policies/check", "check_policy", "Answers for a request that nobody makes; changes nothing.", shape::<PolicyQuestion>, Answers::Ok(shape::<RulingView>), || {
+    asking("/policies/check", "check_policy", "Answers for a request that nobody makes; changes nothing.", shape::<PolicyQuestion>, shape::<RulingView>, || {
         post(handle::policy::check)
     })
     .by(&["policy check", "policy explain"]),
-    changing("/policies/test", "test_policy", "Checks expected decisions; changes nothing.", shape::<PolicyExpectations>, Answers::Ok(shape::<ExpectedView>), || {
+    asking("/policies/test", "test_policy", "Checks expected decisions; changes nothing.", shape::<PolicyExpectations>, shape::<ExpectedView>, || {
         post(handle::policy::expect)
     })
     .by(&["policy test"]),
@@ -261,7 +297,53 @@ pub const OPERATIONS: &[Operation] = &[
     changing("/links", "make_link", "Makes a link that signs one browser in, once.", shape::<NoWish>, Answers::Created(shape::<LinkView>), || {
         post(page::enter::link)
     })
+    .needs(Rank::Admin)
     .by(&["open"]),
+    reading("/operators", "list_operators", "Lists who works here from afar.", shape::<OperatorList>, || {
+        get(handle::staff::operators)
+    })
+    .by(&["operator list"]),
+    changing("/operators", "add_operator", "Adds an operator.", shape::<AddOperator>, Answers::Created(shape::<AcceptedView>), || {
+        post(handle::staff::add_operator)
+    })
+    .needs(Rank::Admin)
+    .by(&["operator add"])
+    .on(&["/operators/add"]),
+    changing("/operators/{name}/rank", "change_rank", "Changes what an operator may do.", shape::<ChangeRank>, Answers::Ok(shape::<AcceptedView>), || {
+        post(handle::staff::change_rank)
+    })
+    .needs(Rank::Admin)
+    .by(&["operator rank"])
+    .on(&["/operators/change"]),
+    changing("/operators/{name}/password", "set_password", "Sets an operator's password and ends their sessions.", shape::<SetPassword>, Answers::Ok(shape::<AcceptedView>), || {
+        post(handle::staff::set_password)
+    })
+    .needs(Rank::Admin)
+    .by(&["operator password"])
+    .on(&["/password"]),
+    changing("/operators/{name}/remove", "remove_operator", "Removes an operator with tokens and sessions.", shape::<NoWish>, Answers::Ok(shape::<AcceptedView>), || {
+        post(handle::staff::remove_operator)
+    })
+    .needs(Rank::Admin)
+    .by(&["operator remove"])
+    .on(&["/operators/change"]),
+    reading("/tokens", "list_tokens", "Lists your tokens; everybody's for admins.", shape::<TokenList>, || {
+        get(handle::staff::tokens)
+    })
+    .by(&["token list"]),
+    changing("/tokens", "issue_token", "Issues a token for a program; its secret is shown this once.", shape::<IssueToken>, Answers::Created(shape::<IssuedToken>), || {
+        post(handle::staff::issue_token)
+    })
+    // A token that leaked must not make others that outlive it; people issue their own on the page.
+    .needs(Rank::Admin)
+    .by(&["token issue"])
+    .on(&["/tokens/issue"]),
+    changing("/tokens/{id}/revoke", "revoke_token", "Makes a token worth nothing.", shape::<NoWish>, Answers::Ok(shape::<AcceptedView>), || {
+        post(handle::staff::revoke_token)
+    })
+    .needs(Rank::Viewer)
+    .by(&["token revoke"])
+    .on(&["/tokens/revoke"]),
 ];
 
 /// Nothing has to be said.
@@ -277,7 +359,7 @@ mod tests {
     /// UI-4: what a form does, the API does; leaving is the browser's own.
     #[test]
     fn every_form_has_its_operation() {
-        for (form, _) in FORMS.iter().filter(|(form, _)| *form != "/leave") {
+        for (form, _, _) in FORMS.iter().filter(|(form, _, _)| *form != "/leave") {
             assert!(
                 OPERATIONS.iter().any(|operation| operation.forms.contains(form)),
                 "the API cannot do what the form {form} does"
@@ -285,7 +367,7 @@ mod tests {
         }
         for named in OPERATIONS.iter().flat_map(|operation| operation.forms) {
             assert!(
-                FORMS.iter().any(|(form, _)| form == named),
+                FORMS.iter().any(|(form, _, _)| form == named),
                 "there is no form {named}"
             );
         }

@@ -4,7 +4,6 @@
 //! brings a page up to date sooner. Foreign text is shown with its hidden characters visible and escaped by the
 //! templates. This module does not know what a run accepts.
 
-pub(crate) mod session;
 pub(crate) mod gate;
 pub(crate) mod frame;
 pub(crate) mod line;
@@ -19,6 +18,7 @@ pub(crate) mod start;
 pub(crate) mod approvals;
 pub(crate) mod projects;
 pub(crate) mod stop;
+pub(crate) mod settings;
 pub(crate) mod keys;
 pub(crate) mod live;
 pub(crate) mod asset;
@@ -29,9 +29,10 @@ mod tests;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
+use conductor_domain::staff::Rank;
 
 use crate::door::Door;
 use crate::stream;
@@ -39,25 +40,32 @@ use crate::stream;
 /// The most bytes of one form.
 const MAX_FORM: usize = 256 * 1024;
 
-/// A form's address, and what it leads to.
-type Form = (&'static str, fn() -> MethodRouter<Arc<Door>>);
+/// A form's address, who may send it, and what it leads to.
+type Form = (&'static str, Rank, fn() -> MethodRouter<Arc<Door>>);
 
-/// Every form; what each does, the API does too.
+/// Every form; what each does, the API does too, for the same ranks.
 pub(crate) const FORMS: &[Form] = &[
-    ("/runs/{id}/act", || post(act::act)),
-    ("/runs/{id}/allow", || post(act::allow)),
-    ("/start", || post(start::start)),
-    ("/projects/add", || post(projects::add)),
-    ("/repos/add", || post(projects::register)),
-    ("/stop", || post(stop::turn)),
-    ("/leave", || post(enter::leave)),
+    ("/runs/{id}/act", Rank::Operator, || post(act::act)),
+    ("/runs/{id}/allow", Rank::Admin, || post(act::allow)),
+    ("/start", Rank::Operator, || post(start::start)),
+    ("/projects/add", Rank::Admin, || post(projects::add)),
+    ("/repos/add", Rank::Admin, || post(projects::register)),
+    ("/stop", Rank::Operator, || post(stop::turn)),
+    ("/operators/add", Rank::Admin, || post(settings::add)),
+    ("/operators/change", Rank::Admin, || post(settings::change)),
+    ("/password", Rank::Viewer, || post(settings::password)),
+    ("/tokens/issue", Rank::Viewer, || post(settings::issue)),
+    ("/tokens/revoke", Rank::Viewer, || post(settings::revoke)),
+    ("/leave", Rank::Viewer, || post(enter::leave)),
 ];
 
 /// Says which address leads to which page; all but the way in ask for a session.
 pub(crate) fn routes(door: &Arc<Door>) -> Router<Arc<Door>> {
-    let forms = FORMS
-        .iter()
-        .fold(Router::new(), |forms, (path, route)| forms.route(path, route()));
+    let forms = FORMS.iter().fold(Router::new(), |forms, (path, needed, route)| {
+        let needed = *needed;
+        let guarded = from_fn(move |request: Request, next: Next| gate::rank(needed, request, next));
+        forms.route(path, route().route_layer(guarded))
+    });
     let inside = forms
         .route("/", get(home::show))
         .route("/runs", get(runs::show))
@@ -70,12 +78,14 @@ pub(crate) fn routes(door: &Arc<Door>) -> Router<Arc<Door>> {
         .route("/projects", get(projects::show))
         .route("/stop", get(stop::show))
         .route("/keys", get(keys::show))
+        .route("/settings", get(settings::show))
         .route("/live", get(live::follow))
-        .layer(DefaultBodyLimit::max(MAX_FORM))
         .layer(from_fn_with_state(door.clone(), gate::session));
     Router::new()
         .route("/enter/{code}", get(enter::enter))
+        .route("/login", get(enter::show).post(enter::login))
         .route("/static/{name}", get(asset::serve))
         .merge(inside)
+        .layer(DefaultBodyLimit::max(MAX_FORM))
         .layer(from_fn(gate::headers))
 }

@@ -17,6 +17,7 @@ use conductor_domain::instance::{Instance, Registration};
 use conductor_domain::phase::{Phase, Proposing, ProposingStep, SetUp};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::run::Run;
+use conductor_domain::staff::Staff;
 use conductor_domain::time::Timestamp;
 use conductor_port::blobs::Blobs;
 use conductor_port::lease::{Leases, ResourceKind};
@@ -60,6 +61,11 @@ impl Reader {
             blobs,
             leases,
         }
+    }
+
+    /// Reads who works here.
+    pub(crate) async fn staff(&self) -> Result<Staff, Error> {
+        Ok(self.views.instance().await?.0.staff)
     }
 
     /// Reads a run's row and state; a run that is not there is a refusal with a code.

@@ -11,13 +11,14 @@ use conductor_domain::spec::{AgentBackend, AgentSpec, Mode, Priority, RunSpec};
 use conductor_port::inbox::Submission;
 use conductor_port::views::RunFilter;
 
+use crate::actor::Actor;
 use crate::api::{PolicyPlace, StartRun, Started};
 use crate::door::Door;
 use crate::error::{Error, StartRefusal};
 use crate::rules::PolicyLock;
 
 /// Starts a run.
-pub(crate) async fn start(door: &Door, wish: StartRun) -> Result<Started, Error> {
+pub(crate) async fn start(door: &Door, actor: &Actor, wish: StartRun) -> Result<Started, Error> {
     let registration = door
         .reader
         .registration(&wish.repo)
@@ -40,7 +41,7 @@ pub(crate) async fn start(door: &Door, wish: StartRun) -> Result<Started, Error>
         project: registration.project,
         repo: registration.repo,
         issue,
-        started_by: door.settings.operator.clone(),
+        started_by: actor.name(),
         priority,
         test_command: registration.test_command,
         agents,
@@ -56,7 +57,7 @@ pub(crate) async fn start(door: &Door, wish: StartRun) -> Result<Started, Error>
         run: run.clone(),
         input,
         dedupe: None,
-        cause: "api".to_owned(),
+        cause: actor.cause(),
     };
     door.inbox.submit(submission).await?;
     Ok(Started { run, page })

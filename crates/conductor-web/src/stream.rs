@@ -2,7 +2,7 @@
 //!
 //! A record's sequence number is the event's id, so a client that lost its connection asks for the rest with
 //! `Last-Event-ID` and misses nothing; what agents say is shown once and kept by nobody. The stream ends when the run
-//! has given everything back, or when the server stops. This module does not know who watches.
+//! has given everything back, when whoever watches is outside again, or when the server stops. This module does not know who watches.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::actor::{Actor, Watcher};
 use crate::api::TalkView;
 use crate::backstage::{Change, Talk};
 use crate::door::Door;
@@ -38,6 +39,7 @@ pub(crate) struct FollowQuery {
 /// Follows a run.
 pub(crate) async fn follow(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     NamedRun(run): NamedRun,
     Asked(query): Asked<FollowQuery>,
     headers: HeaderMap,
@@ -58,6 +60,7 @@ pub(crate) async fn follow(
         changes,
         talk,
         shutdown: door.settings.shutdown.clone(),
+        watcher: Watcher::new(door, actor),
         step: Step::Look,
     };
     let events =
@@ -72,6 +75,7 @@ struct Follower {
     changes: BoxStream<'static, Change>,
     talk: BoxStream<'static, Talk>,
     shutdown: CancellationToken,
+    watcher: Watcher,
     step: Step,
 }
 
@@ -132,7 +136,9 @@ impl Follower {
         tokio::select! {
             change = self.changes.next() => match change {
                 Some(Change { run }) => {
-                    if run.is_none_or(|run| run == self.run) {
+                    if !self.watcher.may_hear(run.as_ref()).await {
+                        self.step = Step::End;
+                    } else if run.is_none_or(|run| run == self.run) {
                         self.step = Step::Look;
                     }
                 }
@@ -140,6 +146,10 @@ impl Follower {
             },
             Some(talk) = self.talk.next() => {
                 if talk.run == self.run {
+                    if !self.watcher.may_hear(Some(&talk.run)).await {
+                        self.step = Step::End;
+                        return vec![];
+                    }
                     return vec![event("talk", &TalkView { effect: talk.effect, text: talk.text })];
                 }
             }

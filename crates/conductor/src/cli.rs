@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    approvals, audit, completions, demo, doctor, egress, exec, kill_switch, open, policy, project,
-    projections, repo, run, serve, skills, tools,
+    approvals, audit, completions, demo, doctor, egress, exec, kill_switch, open, operator, policy, project,
+    projections, repo, run, serve, skills, token, tools,
 };
 
 /// Lets AI coding agents do engineering work on your repositories, under your control.
@@ -65,6 +65,12 @@ pub(crate) enum Command {
     Approvals,
     /// Prints a link that signs one browser in to the pages
     Open(open::OpenArgs),
+    /// Says who works here from afar, and what they may do
+    #[command(subcommand)]
+    Operator(operator::OperatorCommand),
+    /// Issues and revokes what programs carry for an operator
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     /// Proves that nothing was tampered with
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -102,6 +108,8 @@ pub(crate) async fn dispatch(
         Command::Run(command) => run::run(session, command).await,
         Command::Approvals => approvals::approvals(session).await,
         Command::Open(args) => open::open(session, args).await,
+        Command::Operator(command) => operator::operator(session, command).await,
+        Command::Token(command) => token::token(session, command).await,
         Command::Audit(command) => audit::audit(session, command).await,
         Command::Projections(command) => projections::projections(session, command).await,
         Command::KillSwitch(args) => kill_switch::kill_switch(session, args).await,

@@ -13,6 +13,8 @@ pub(crate) mod audit;
 pub(crate) mod projections;
 pub(crate) mod kill_switch;
 pub(crate) mod open;
+pub(crate) mod operator;
+pub(crate) mod token;
 pub(crate) mod skills;
 pub(crate) mod demo;
 pub(crate) mod exec;

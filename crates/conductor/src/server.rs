@@ -3,10 +3,12 @@
 //!
 //! Used by `serve` and by `demo`. This module does not know the command line.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::serve::ListenerExt as _;
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::egress::Grant;
 use conductor_domain::spec::{AgentBackend, AgentSpec, Limits, Mode};
@@ -14,7 +16,7 @@ use conductor_domain::time::Millis;
 use conductor_engine::{PortRange, Recovered};
 use conductor_executor::Toolchain;
 use conductor_gateway::egress::Outside;
-use conductor_web::{Door, RunDefaults, Settings, Token, router};
+use conductor_web::{Behind, Door, RunDefaults, Settings, Token, router};
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -26,8 +28,9 @@ use crate::environment;
 use crate::executors::Named;
 use crate::exit::{Exit, Failure};
 use crate::server_file::{Published, ServerFile};
-use crate::settings::{DatabaseUrl, ToldInspection};
+use crate::settings::{DatabaseUrl, Listen, ToldInspection};
 use crate::storage::Storage;
+use crate::tls::{Identity, TlsListener};
 use crate::wire::{self, BehindTheDoor, Listening, Machine, Parts, RoleSkills, Seat};
 
 /// How long open requests may take to end at shutdown.
@@ -40,7 +43,7 @@ pub(crate) const LEASE: Millis = Millis::seconds(10);
 pub(crate) struct Setup {
     pub(crate) data_dir: DataDir,
     pub(crate) database_url: Option<DatabaseUrl>,
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: Listen,
     pub(crate) forge: conductor_github::Config,
     pub(crate) webhook_secret: Option<SecretString>,
     pub(crate) public_url: Option<String>,
@@ -67,9 +70,10 @@ pub(crate) struct Setup {
 #[derive(Debug)]
 pub(crate) struct Server {
     file: ServerFile,
+    open_at: Option<SocketAddr>,
     recovered: Recovered,
     shutdown: CancellationToken,
-    http: JoinHandle<std::io::Result<()>>,
+    http: Vec<JoinHandle<std::io::Result<()>>>,
     engine: JoinHandle<()>,
     seat: Seat,
     _listening: Listening,
@@ -119,18 +123,20 @@ impl Server {
         let listening = wire::listen(&records, &engine).await?;
         let recovered = engine.recover().await?;
 
-        let listener = TcpListener::bind(setup.listen).await.map_err(|error| {
-            Failure::coded(
-                "CDR0411",
-                format!("listening on {}: {error}", setup.listen),
-                "choose another address with --listen; port 0 takes a free one",
-            )
-        })?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| Failure::because("reading the own address", &error))?;
+        if setup.listen.is_open() {
+            records.check_staff().await?;
+        }
+        let (listener, address) = bind(setup.listen.address).await?;
+        // Commands on this machine need no certificate and no proxy.
+        let beside = if setup.listen.is_open() {
+            Some(bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?)
+        } else {
+            None
+        };
+        let open_at = beside.as_ref().map(|_| address);
         let shutdown = CancellationToken::new();
-        let url = format!("http://{address}");
+        let local = beside.as_ref().map_or(address, |(_, address)| *address);
+        let url = format!("http://{local}");
         let public_url = setup.public_url.unwrap_or_else(|| url.clone());
         let agents = match setup.scenario {
             None => None,
@@ -150,9 +156,10 @@ impl Server {
         let file = ServerFile::of_this_process(url, token, clock.now());
         let settings = Settings {
             token: Token::new(&file.token),
-            hosts: hosts(address, &public_url),
-            origins: origins(address, &public_url),
+            hosts: hosts(local, &public_url),
+            origins: origins(local, &public_url),
             operator: environment::operator(),
+            is_proxied: setup.listen.is_proxied,
             deliveries: setup.webhook_secret.map(wire::deliveries),
             run: RunDefaults {
                 agents,
@@ -173,23 +180,25 @@ impl Server {
             records: records.clone(),
             skills: setup.skills,
         });
-        let rules = Arc::new(records.rules());
-        let door = Door::new(
-            records.reader(),
-            engine.clone(),
-            keep,
+        let behind = Behind {
+            inbox: engine.clone(),
+            blobs: keep,
             forge,
             backstage,
-            rules,
-            settings,
-        );
+            rules: Arc::new(records.rules()),
+            keys: records.keys(),
+        };
+        let door = Door::new(records.reader(), behind, settings);
         let app = router(Arc::new(door));
-        let stop = shutdown.clone().cancelled_owned();
-        let http = tokio::spawn(async move { axum::serve(listener, app).with_graceful_shutdown(stop).await });
+        let mut http = vec![serve(listener, setup.listen.identity, app.clone(), &shutdown)?];
+        if let Some((beside, _)) = beside {
+            http.push(serve(beside, None, app, &shutdown)?);
+        }
         let engine = tokio::spawn(engine.run(shutdown.clone()));
         let published = file.publish(&setup.data_dir.server_file())?;
         Ok(Self {
             file,
+            open_at,
             recovered,
             shutdown,
             http,
@@ -211,6 +220,11 @@ impl Server {
         wire::cannot_open(self.seat.claim.lost().await)
     }
 
+    /// Where others than this machine's people reach it.
+    pub(crate) fn open_at(&self) -> Option<SocketAddr> {
+        self.open_at
+    }
+
     /// What the start put right.
     pub(crate) fn recovered(&self) -> Recovered {
         self.recovered
@@ -219,14 +233,56 @@ impl Server {
     /// Stops: nothing new is begun, what is under way may finish for a while, the heads are anchored, all is written.
     pub(crate) async fn stop(self) -> Result<(), Failure> {
         self.shutdown.cancel();
-        let http = tokio::time::timeout(PATIENCE, self.http).await;
+        let mut ended = Vec::new();
+        for http in self.http {
+            ended.push(tokio::time::timeout(PATIENCE, http).await);
+        }
         let engine = self.engine.await;
         self.seat.records.close().await;
-        if let Ok(Ok(Err(error))) = http {
-            return Err(Failure::because("serving requests", &error));
+        for http in ended {
+            if let Ok(Ok(Err(error))) = http {
+                return Err(Failure::because("serving requests", &error));
+            }
         }
         engine.map_err(|error| Failure::because("stopping the engine", &error))
     }
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Failure::coded(
+            "CDR0411",
+            format!("listening on {address}: {error}"),
+            "choose another address with --listen; port 0 takes a free one",
+        )
+    })?;
+    let bound = listener
+        .local_addr()
+        .map_err(|error| Failure::because("reading the own address", &error))?;
+    Ok((listener, bound))
+}
+
+/// Answers what arrives at a listener until the server stops.
+fn serve(
+    listener: TcpListener,
+    identity: Option<Identity>,
+    app: Router,
+    shutdown: &CancellationToken,
+) -> Result<JoinHandle<std::io::Result<()>>, Failure> {
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    let stop = shutdown.clone().cancelled_owned();
+    let Some(identity) = identity else {
+        return Ok(tokio::spawn(async move {
+            axum::serve(listener, app).with_graceful_shutdown(stop).await
+        }));
+    };
+    let listener = TlsListener::new(listener, identity)
+        .map_err(|error| Failure::because("reading the own address", &error))?
+        // Only so does axum tell who is at the other end.
+        .tap_io(|_| {});
+    Ok(tokio::spawn(async move {
+        axum::serve(listener, app).with_graceful_shutdown(stop).await
+    }))
 }
 
 /// The names under which requests may arrive, exactly (S-55).

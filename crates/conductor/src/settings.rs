@@ -4,9 +4,9 @@
 //! server does with it.
 
 mod inspection;
+mod listen;
 mod skills;
 
-use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,9 @@ use crate::executors::Containers;
 use crate::exit::{Exit, Failure};
 
 pub(crate) use inspection::ToldInspection;
+pub(crate) use listen::Listen;
 use skills::ToldSkills;
 
-/// Where a server listens unless told otherwise.
-const LISTEN: &str = "127.0.0.1:4180";
 /// The forge unless told otherwise.
 const FORGE: &str = "https://api.github.com";
 
@@ -34,9 +33,19 @@ const FORGE: &str = "https://api.github.com";
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Told {
-    /// Address to listen on; loopback only for now [default: 127.0.0.1:4180]
+    /// Address to listen on; beyond loopback only with HTTPS and operators who sign in [default: 127.0.0.1:4180]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
+    /// File with the certificate for HTTPS and its chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// File with the certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// A proxy before this server does HTTPS and tells in X-Forwarded-For who asks
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) behind_proxy: bool,
     /// Address of the forge's API [default: https://api.github.com]
     #[arg(long, value_name = "URL")]
     pub(crate) forge_url: Option<String>,
@@ -316,6 +325,9 @@ impl Told {
         file.limits.check(path)?;
         Ok(Self {
             listen: self.listen.or(file.listen),
+            tls_cert: self.tls_cert.or(file.tls_cert),
+            tls_key: self.tls_key.or(file.tls_key),
+            behind_proxy: self.behind_proxy || file.behind_proxy,
             forge_url: self.forge_url.or(file.forge_url),
             app_id: self.app_id.or(file.app_id),
             private_key_file: self.private_key_file.or(file.private_key_file),
@@ -333,27 +345,6 @@ impl Told {
             skills: file.skills,
             inspection: file.inspection,
         })
-    }
-
-    /// Where to listen; not where others could reach it, as long as a token is all that protects it.
-    pub(crate) fn listen(&self) -> Result<SocketAddr, Failure> {
-        let text = self.listen.as_deref().unwrap_or(LISTEN);
-        let address: SocketAddr = text.parse().map_err(|_| {
-            usage(
-                "CDR0404",
-                format!("`{text}` is not an address with a port"),
-                "write for example 127.0.0.1:4180",
-            )
-        })?;
-        if !address.ip().is_loopback() {
-            let hint = "listen on 127.0.0.1 or [::1]; remote use with HTTPS and logins comes later";
-            return Err(usage(
-                "CDR0404",
-                format!("{address} is not loopback, and others could reach it"),
-                hint,
-            ));
-        }
-        Ok(address)
     }
 
     /// Which ports runs get for their own (ENV-1).
@@ -491,7 +482,10 @@ mod tests {
             flags,
         )
         .expect("valid");
-        assert_eq!((told.app_id, told.listen().expect("valid").port()), (Some(1), 0));
+        assert_eq!(
+            (told.app_id, told.listen().expect("valid").address.port()),
+            (Some(1), 0)
+        );
         let limits = told.limits.complete();
         assert_eq!(
             (limits.agent_retries, limits.red_first, limits.plan_revisions),
@@ -585,21 +579,43 @@ mod tests {
         with_file("[egress]\nalow = []\n", Told::default()).expect_err("an unknown key");
     }
 
-    /// SEC-7: until there is a login, nobody else can reach the door.
+    /// SEC-7: where others could reach the door, it does not open without HTTPS, its own or a proxy's.
     #[test]
-    fn only_loopback_is_listened_on() {
-        for (address, is_fine) in [
-            ("127.0.0.1:1", true),
-            ("[::1]:1", true),
-            ("0.0.0.0:1", false),
-            ("192.168.1.1:1", false),
-            ("localhost", false),
+    fn others_reach_the_door_only_over_https() {
+        let https = Some("https://conductor.example".to_owned());
+        let plain = Some("http://conductor.example".to_owned());
+        for (address, behind_proxy, public_url, is_fine) in [
+            ("127.0.0.1:1", false, &None, true),
+            ("[::1]:1", false, &None, true),
+            ("0.0.0.0:1", false, &None, false),
+            ("0.0.0.0:1", false, &https, false),
+            ("192.168.1.1:1", false, &None, false),
+            ("[::]:1", false, &https, false),
+            ("localhost", false, &None, false),
+            ("0.0.0.0:1", true, &https, true),
+            ("0.0.0.0:1", true, &plain, false),
+            ("0.0.0.0:1", true, &None, false),
+            ("127.0.0.1:1", true, &https, true),
+            ("127.0.0.1:1", true, &None, false),
         ] {
             let told = Told {
                 listen: Some(address.into()),
+                behind_proxy,
+                public_url: public_url.clone(),
                 ..Told::default()
             };
-            assert_eq!(told.listen().is_ok(), is_fine, "{address}");
+            let found = told.listen();
+            assert_eq!(found.is_ok(), is_fine, "{address} {behind_proxy} {public_url:?}");
+            if let Ok(found) = found {
+                let is_open = behind_proxy || !address.starts_with(['1', '[']);
+                assert_eq!(found.is_open(), is_open, "{address}");
+            }
         }
+        let half = Told {
+            tls_cert: Some("cert.pem".into()),
+            public_url: https,
+            ..Told::default()
+        };
+        assert!(half.listen().is_err());
     }
 }

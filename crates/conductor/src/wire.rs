@@ -27,6 +27,8 @@ use conductor_gateway::door::Doors;
 use conductor_gateway::egress::{self, Egress, Outlets, Outside};
 use conductor_git::{Git, GitWorkspace, Identity, Protocol};
 use conductor_port::clock::Clock;
+use conductor_port::key::Keys as _;
+use conductor_port::views::Views as _;
 use conductor_store::{Claim, Database, Heard, OpenError, Settings};
 use conductor_web::Reader;
 use conductor_web::api::{AuditView, FindingView, ReplayDifference, ReplayView};
@@ -63,6 +65,11 @@ impl Records {
         )
     }
 
+    /// What opens the door to people.
+    pub(crate) fn keys(&self) -> Arc<dyn conductor_port::key::Keys> {
+        self.database.clone()
+    }
+
     /// The bytes that are kept by content address.
     pub(crate) fn blobs(&self) -> Arc<dyn conductor_port::blobs::Blobs> {
         self.database.clone()
@@ -97,6 +104,22 @@ impl Records {
             events: report.events,
             differences: report.differences.iter().map(difference).collect(),
         })
+    }
+
+    /// Refuses to be reached by others while nobody could sign in (SEC-7).
+    pub(crate) async fn check_staff(&self) -> Result<(), Failure> {
+        let (instance, _head) = self.database.instance().await?;
+        for operator in instance.staff.operators.keys() {
+            if self.database.password(operator).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(Failure::coded(
+            "CDR0432",
+            "others could reach this server, and nobody has a password to sign in with",
+            "start it on loopback first and add somebody with `conductor operator add`",
+        )
+        .exiting(Exit::Refused))
     }
 
     /// Refuses to work on a damaged instance stream: kill switch, registrations and anchors stand in it.

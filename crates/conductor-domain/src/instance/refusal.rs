@@ -5,6 +5,7 @@
 use crate::egress::Grant;
 use crate::id::{ProjectId, RepoId};
 use crate::policy::LONGEST_POLICY;
+use crate::staff::StaffRefusal;
 
 /// Why the instance did not accept an input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +53,9 @@ pub enum InstanceRefusal {
         /// What is wrong, each with line and column.
         flaws: Vec<String>,
     },
+    /// The staff stays as it is.
+    #[error(transparent)]
+    Staff(#[from] StaffRefusal),
 }
 
 impl InstanceRefusal {
@@ -68,6 +72,7 @@ impl InstanceRefusal {
             Self::NoSuchRepo(_) => "CDR0210",
             Self::PolicyTooLong => "CDR0211",
             Self::PolicyInvalid { .. } => "CDR0212",
+            Self::Staff(refusal) => refusal.code(),
         }
     }
 
@@ -92,6 +97,7 @@ impl InstanceRefusal {
             Self::PolicyInvalid { .. } => {
                 "mend the places named; `conductor policy show` prints policies to begin with, docs/policies.md explains them"
             }
+            Self::Staff(refusal) => refusal.hint(),
         }
     }
 }

@@ -15,4 +15,5 @@ mod matrix;
 mod instance;
 mod egress;
 mod skill;
+mod staff;
 mod vocabulary;

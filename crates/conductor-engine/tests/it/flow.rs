@@ -51,7 +51,7 @@ async fn no_run_starts_while_the_kill_switch_is_on() {
     let rig = Rig::start(endless()).await;
     let by = rig.stage.specs[0].started_by.clone();
     rig.engine
-        .submit_to_instance(InstanceInput::TurnKillSwitch { by, on: true })
+        .submit_to_instance(InstanceInput::TurnKillSwitch { by, on: true }, "")
         .await
         .expect("it was off");
     let spec = rig.stage.specs[0].clone();
@@ -126,7 +126,7 @@ async fn the_most_urgent_run_gets_the_next_slot() {
     let by = rig.stage.specs[0].started_by.clone();
     let input = InstanceInput::RegisterRepo { by, registration };
     rig.engine
-        .submit_to_instance(input)
+        .submit_to_instance(input, "")
         .await
         .expect("registered anew");
     rig.stage.specs[1].priority = Priority::new(1).expect("in range");
@@ -356,7 +356,7 @@ async fn a_clean_up_that_waits_for_a_person_blocks_nobody() {
         test_egress: TestEgress::None,
     };
     rig.engine
-        .submit_to_instance(InstanceInput::RegisterRepo { by, registration })
+        .submit_to_instance(InstanceInput::RegisterRepo { by, registration }, "")
         .await
         .expect("a registration can be changed");
     // What its processes run in is gone, so nobody can say that they are ended.
@@ -466,7 +466,7 @@ async fn many_damaged_runs_do_not_hide_the_one_behind_them() {
         .await;
     let by = rig.stage.specs[0].started_by.clone();
     rig.engine
-        .submit_to_instance(InstanceInput::TurnKillSwitch { by, on: true })
+        .submit_to_instance(InstanceInput::TurnKillSwitch { by, on: true }, "")
         .await
         .expect("it was off");
     rig.until(&run, |run| run.holds.get(HoldKind::KillSwitch).is_some())

@@ -71,6 +71,7 @@ fn instance_inputs() -> BTreeSet<&'static str> {
     kinds!(InstanceInput {
         AddProject => "add_project", RegisterRepo => "register_repo", TurnKillSwitch => "turn_kill_switch",
         GrantEgress => "grant_egress", RevokeEgress => "revoke_egress", SetPolicy => "set_policy",
+        ChangeStaff => "change_staff",
         ProviderLimited => "provider_limited", HeadsCollected => "heads_collected",
     })
 }
@@ -79,6 +80,7 @@ fn instance_events() -> BTreeSet<&'static str> {
     kinds!(InstanceEvent {
         ProjectAdded => "project_added", RepoRegistered => "repo_registered",
         EgressGranted => "egress_granted", EgressRevoked => "egress_revoked", PolicySet => "policy_set",
+        StaffChanged => "staff_changed",
         KillSwitchTurned => "kill_switch_turned", ProviderSuspended => "provider_suspended",
         HeadsAnchored => "heads_anchored",
     })

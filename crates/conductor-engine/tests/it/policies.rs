@@ -62,7 +62,7 @@ async fn set(rig: &Rig, text: &str) {
         text: keep(rig, text).await,
     };
     rig.engine
-        .submit_to_instance(input)
+        .submit_to_instance(input, "")
         .await
         .expect("valid policies");
 }
@@ -235,7 +235,7 @@ async fn a_text_is_checked_with_all_others_before_it_counts() {
             scope: scope.clone(),
             text: keep(&rig, text).await,
         };
-        rig.engine.submit_to_instance(input).await
+        rig.engine.submit_to_instance(input, "").await
     };
     let final_one = NO_READING.replace("@reason", "@final(\"true\") @reason");
     for (scope, text, place) in [
@@ -342,10 +342,10 @@ async fn a_text_is_checked_with_what_came_in_while_it_was_being_checked() {
     let final_one = NO_READING.replace("@reason", "@final(\"true\") @reason");
     let of_project = wish(PolicyScope::Project { project }, &final_one).await;
     let of_repo = wish(PolicyScope::Repo { repo: spec.repo.id }, NO_READING).await;
-    let first = rig.engine.submit_to_instance(of_project);
+    let first = rig.engine.submit_to_instance(of_project, "");
     let second = async {
         begins.notified().await;
-        let taken = rig.engine.submit_to_instance(of_repo).await;
+        let taken = rig.engine.submit_to_instance(of_repo, "").await;
         is_done.notify_one();
         taken
     };

@@ -183,7 +183,7 @@ async fn play_in(executor: ExecutorName, test_egress: TestEgress, grants: &[&str
         grant: grant(text),
     }));
     for input in inputs {
-        rig.engine.submit_to_instance(input).await.expect("accepted");
+        rig.engine.submit_to_instance(input, "").await.expect("accepted");
     }
     let run = rig.start_run(1).await;
     rig.approve(&run).await;

@@ -108,7 +108,7 @@ async fn the_kill_switch_ends_agents_and_lets_them_begin_again() {
     let by = rig.stage.specs[0].started_by.clone();
     let turn = |on| {
         rig.engine
-            .submit_to_instance(InstanceInput::TurnKillSwitch { by: by.clone(), on })
+            .submit_to_instance(InstanceInput::TurnKillSwitch { by: by.clone(), on }, "")
     };
     turn(true).await.expect("it was off");
     endless.ended.notified().await;
@@ -170,7 +170,7 @@ async fn the_kill_switch_does_not_protect_what_a_dead_process_left() {
     let rig = Rig::resume(stage, endless.agent()).await;
     let by = rig.stage.specs[0].started_by.clone();
     let turn = InstanceInput::TurnKillSwitch { by, on: true };
-    rig.engine.submit_to_instance(turn).await.expect("it was off");
+    rig.engine.submit_to_instance(turn, "").await.expect("it was off");
     rig.until(&run, |run| run.in_flight.values().all(|effect| !effect.stopping))
         .await;
     assert!(rig.stage.executor.open_sandboxes().is_empty());

@@ -26,7 +26,7 @@ impl Inbox for Kept {
         })
     }
 
-    async fn submit_to_instance(&self, _: InstanceInput) -> Result<Accepted, SubmitError> {
+    async fn submit_to_instance(&self, _: InstanceInput, _: &str) -> Result<Accepted, SubmitError> {
         unreachable!("a denial concerns one run")
     }
 }

@@ -74,6 +74,7 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
         ("/runs?view=list", "runs-list"),
         ("/approvals", "approvals"),
         ("/projects", "projects"),
+        ("/settings", "settings"),
         ("/start", "start"),
         ("/stop", "stop"),
         ("/keys", "keys"),

@@ -8,6 +8,7 @@
 mod kept;
 mod happy;
 mod told;
+mod afar;
 mod crash;
 mod steering;
 mod egress;

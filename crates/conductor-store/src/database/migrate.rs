@@ -47,6 +47,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../migrations/0003_duties.sql"),
         postgres: include_str!("../../migrations/postgres/0003_duties.sql"),
     },
+    Migration {
+        version: 4,
+        name: "keys",
+        sqlite: include_str!("../../migrations/0004_keys.sql"),
+        postgres: include_str!("../../migrations/postgres/0004_keys.sql"),
+    },
 ];
 
 impl Migration {

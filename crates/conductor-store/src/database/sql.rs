@@ -251,6 +251,27 @@ pub(super) const PUT_MARK: &str =
 
 pub(super) const MARK: &str = "SELECT value FROM marks WHERE name = $1";
 
+pub(super) const FORGET_KEYS: &str = "DELETE FROM door_keys WHERE ends_at <= $1";
+
+pub(super) const KEEP_KEY: &str = "INSERT INTO door_keys (hash, kind, is_owner, holder, ends_at) \
+    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) DO UPDATE SET ends_at = excluded.ends_at \
+    WHERE door_keys.ends_at < excluded.ends_at";
+
+pub(super) const FIND_KEY: &str =
+    "SELECT is_owner, holder, ends_at FROM door_keys WHERE hash = $1 AND kind = $2 AND ends_at > $3";
+
+pub(super) const TAKE_KEY: &str =
+    "DELETE FROM door_keys WHERE hash = $1 AND kind = $2 RETURNING is_owner, holder, ends_at";
+
+pub(super) const TAKE_ALL_KEYS: &str = "DELETE FROM door_keys WHERE holder = $1 AND is_owner = 0";
+
+pub(super) const SET_PASSWORD: &str = "INSERT INTO passwords (operator, hash) VALUES ($1, $2) \
+    ON CONFLICT (operator) DO UPDATE SET hash = excluded.hash";
+
+pub(super) const FORGET_PASSWORD: &str = "DELETE FROM passwords WHERE operator = $1";
+
+pub(super) const PASSWORD: &str = "SELECT hash FROM passwords WHERE operator = $1";
+
 // Locks of PostgreSQL. Two names that fall together make one wait for the other, and nothing worse. A wish names its
 // effect, so it waits for whoever changes that effect and gets a true answer, where `SKIP LOCKED` would guess `Gone`.
 
@@ -290,7 +311,7 @@ pub(super) const NEWEST_MIGRATION: &str =
 
 /// Fails where one of the tables may not be written. Run within a transaction that is not kept.
 pub(super) const TRY_RIGHTS: &str = "LOCK TABLE records, seen_inputs, effects, slots, runs, instance, forge_writes, \
-    tool_calls, blobs, resource_leases, duties, marks IN ROW EXCLUSIVE MODE";
+    tool_calls, blobs, resource_leases, duties, marks, door_keys, passwords IN ROW EXCLUSIVE MODE";
 
 /// The server's version as a number (15.3 is 150003), and the encoding of the database.
 pub(super) const SERVER: &str =

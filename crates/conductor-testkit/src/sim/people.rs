@@ -87,7 +87,7 @@ async fn set_up(stage: &Stage, door: &Engine) {
 }
 
 async fn tell_instance(door: &Engine, input: InstanceInput) {
-    while let Err(SubmitError::Fault(_)) = door.submit_to_instance(input.clone()).await {
+    while let Err(SubmitError::Fault(_)) = door.submit_to_instance(input.clone(), "").await {
         tokio::time::sleep(GLANCE).await;
     }
 }

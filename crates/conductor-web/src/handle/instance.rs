@@ -15,6 +15,7 @@ use conductor_domain::instance::{InstanceInput, Registration};
 use conductor_domain::spec::RepoRef;
 use conductor_port::forge::RepoDescription;
 
+use crate::actor::Actor;
 use crate::api::{
     AcceptedView, AddProject, GrantEgress, GrantList, Health, InstanceView, KillSwitch, ProjectList,
     RegisterRepo, RepoList, RepoView,
@@ -50,21 +51,22 @@ pub(crate) async fn projects(State(door): State<Arc<Door>>) -> Result<Json<Proje
 /// Adds a project.
 pub(crate) async fn add_project(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Posted(wish): Posted<AddProject>,
 ) -> Result<(StatusCode, Json<AcceptedView>), Error> {
-    Ok((StatusCode::CREATED, Json(add(&door, wish).await?)))
+    Ok((StatusCode::CREATED, Json(add(&door, &actor, wish).await?)))
 }
 
 /// Adds a project, whichever door it came through.
-pub(crate) async fn add(door: &Door, wish: AddProject) -> Result<AcceptedView, Error> {
+pub(crate) async fn add(door: &Door, actor: &Actor, wish: AddProject) -> Result<AcceptedView, Error> {
     let project = ProjectId::parse(wish.name).map_err(|error| Error::Invalid {
         what: error.to_string(),
     })?;
     let input = InstanceInput::AddProject {
-        by: door.settings.operator.clone(),
+        by: actor.name(),
         project,
     };
-    submit(door, input).await
+    submit(door, actor, input).await
 }
 
 /// Lists the repositories.
@@ -77,13 +79,14 @@ pub(crate) async fn repos(State(door): State<Arc<Door>>) -> Result<Json<RepoList
 /// Registers a repository, or changes its registration.
 pub(crate) async fn register_repo(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Posted(wish): Posted<RegisterRepo>,
 ) -> Result<(StatusCode, Json<RepoView>), Error> {
-    Ok((StatusCode::CREATED, Json(register(&door, wish).await?)))
+    Ok((StatusCode::CREATED, Json(register(&door, &actor, wish).await?)))
 }
 
 /// Registers a repository, whichever door it came through.
-pub(crate) async fn register(door: &Door, wish: RegisterRepo) -> Result<RepoView, Error> {
+pub(crate) async fn register(door: &Door, actor: &Actor, wish: RegisterRepo) -> Result<RepoView, Error> {
     let project = ProjectId::parse(wish.project).map_err(|error| Error::Invalid {
         what: error.to_string(),
     })?;
@@ -112,8 +115,9 @@ pub(crate) async fn register(door: &Door, wish: RegisterRepo) -> Result<RepoView
     };
     submit(
         door,
+        actor,
         InstanceInput::RegisterRepo {
-            by: door.settings.operator.clone(),
+            by: actor.name(),
             registration,
         },
     )
@@ -131,28 +135,32 @@ pub(crate) async fn grants(State(door): State<Arc<Door>>) -> Result<Json<GrantLi
 /// Grants a project something at the network (BEY-6).
 pub(crate) async fn allow_egress(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Posted(wish): Posted<GrantEgress>,
 ) -> Result<(StatusCode, Json<AcceptedView>), Error> {
-    Ok((StatusCode::CREATED, Json(allow(&door, &wish).await?)))
+    Ok((StatusCode::CREATED, Json(allow(&door, &actor, &wish).await?)))
 }
 
 /// Grants a project something at the network, whichever door it came through.
-pub(crate) async fn allow(door: &Door, wish: &GrantEgress) -> Result<AcceptedView, Error> {
+pub(crate) async fn allow(door: &Door, actor: &Actor, wish: &GrantEgress) -> Result<AcceptedView, Error> {
     let (project, grant) = read_grant(wish)?;
-    let by = door.settings.operator.clone();
-    submit(door, InstanceInput::GrantEgress { by, project, grant }).await
+    let by = actor.name();
+    submit(door, actor, InstanceInput::GrantEgress { by, project, grant }).await
 }
 
 /// Takes such a grant back.
 pub(crate) async fn revoke_egress(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Posted(wish): Posted<GrantEgress>,
 ) -> Result<Json<AcceptedView>, Error> {
     let (project, grant) = read_grant(&wish)?;
-    let by = door.settings.operator.clone();
-    Ok(Json(
-        submit(&door, InstanceInput::RevokeEgress { by, project, grant }).await?,
-    ))
+    let input = InstanceInput::RevokeEgress {
+        by: actor.name(),
+        project,
+        grant,
+    };
+    Ok(Json(submit(&door, &actor, input).await?))
 }
 
 fn read_grant(wish: &GrantEgress) -> Result<(ProjectId, Grant), Error> {
@@ -171,22 +179,24 @@ fn read_grant(wish: &GrantEgress) -> Result<(ProjectId, Grant), Error> {
 /// Turns the kill switch (SEC-6).
 pub(crate) async fn kill_switch(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Posted(wish): Posted<KillSwitch>,
 ) -> Result<Json<AcceptedView>, Error> {
-    Ok(Json(turn(&door, wish).await?))
+    Ok(Json(turn(&door, &actor, wish).await?))
 }
 
 /// Turns the kill switch, whichever door it came through.
-pub(crate) async fn turn(door: &Door, wish: KillSwitch) -> Result<AcceptedView, Error> {
+pub(crate) async fn turn(door: &Door, actor: &Actor, wish: KillSwitch) -> Result<AcceptedView, Error> {
     let input = InstanceInput::TurnKillSwitch {
-        by: door.settings.operator.clone(),
+        by: actor.name(),
         on: wish.on,
     };
-    submit(door, input).await
+    submit(door, actor, input).await
 }
 
-pub(super) async fn submit(door: &Door, input: InstanceInput) -> Result<AcceptedView, Error> {
-    let accepted = door.inbox.submit_to_instance(input).await?;
+/// Submits what somebody asks of the instance.
+pub(super) async fn submit(door: &Door, actor: &Actor, input: InstanceInput) -> Result<AcceptedView, Error> {
+    let accepted = door.inbox.submit_to_instance(input, &actor.cause()).await?;
     Ok(AcceptedView {
         seq: accepted.seq,
         duplicate: accepted.duplicate,

@@ -13,6 +13,7 @@ use conductor_domain::id::ProjectId;
 use conductor_domain::instance::InstanceInput;
 use conductor_domain::policy::PolicyScope;
 
+use crate::actor::Actor;
 use crate::api::{
     AcceptedView, ExpectedView, PolicyExpectations, PolicyList, PolicyPlace, PolicyQuestion, PolicyTexts,
     RulingView, SetPolicy,
@@ -40,6 +41,7 @@ pub(crate) async fn texts(
 /// Sets the policies of a project or a repository.
 pub(crate) async fn set(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Posted(wish): Posted<SetPolicy>,
 ) -> Result<(StatusCode, Json<AcceptedView>), Error> {
     let invalid = |what: &str| Error::Invalid {
@@ -64,8 +66,8 @@ pub(crate) async fn set(
             "the policies hold a secret, which would be kept and shown; take it out",
         ));
     }
-    let by = door.settings.operator.clone();
-    let accepted = submit(&door, InstanceInput::SetPolicy { by, scope, text }).await?;
+    let by = actor.name();
+    let accepted = submit(&door, &actor, InstanceInput::SetPolicy { by, scope, text }).await?;
     Ok((StatusCode::CREATED, Json(accepted)))
 }
 

@@ -19,6 +19,7 @@ use conductor_port::views::RunFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::actor::Actor;
 use crate::api::{
     AcceptedView, ActionRequest, Approvals, EffectList, EventList, RunDetail, RunList, StartRun, Started,
     WriteList,
@@ -102,9 +103,13 @@ pub(crate) async fn list(
 /// Starts a run.
 pub(crate) async fn start(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Posted(wish): Posted<StartRun>,
 ) -> Result<(StatusCode, Json<Started>), Error> {
-    Ok((StatusCode::CREATED, Json(start::start(&door, wish).await?)))
+    Ok((
+        StatusCode::CREATED,
+        Json(start::start(&door, &actor, wish).await?),
+    ))
 }
 
 /// Shows a run.
@@ -152,6 +157,7 @@ pub(crate) async fn writes(
 /// Passes what an operator asks on to the run.
 pub(crate) async fn act(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     NamedRun(id): NamedRun,
     headers: HeaderMap,
     Posted(request): Posted<ActionRequest>,
@@ -164,20 +170,20 @@ pub(crate) async fn act(
             return Err(Error::Changed);
         }
     }
-    Ok(Json(submit(&door, &id, request, "api").await?))
+    Ok(Json(submit(&door, &actor, &id, request).await?))
 }
 
 /// Submits what an operator asks of a run, whichever door it came through.
 pub(crate) async fn submit(
     door: &Door,
+    actor: &Actor,
     id: &RunId,
     request: ActionRequest,
-    cause: &str,
 ) -> Result<AcceptedView, Error> {
     let (_, run) = door.reader.state(id).await?;
     let action = action(door, &run, request).await?;
     let input = Input::Operate {
-        by: door.settings.operator.clone(),
+        by: actor.name(),
         action,
     };
     let accepted = door
@@ -186,7 +192,7 @@ pub(crate) async fn submit(
             run: id.clone(),
             input,
             dedupe: None,
-            cause: cause.to_owned(),
+            cause: actor.cause(),
         })
         .await?;
     Ok(AcceptedView {

@@ -2,6 +2,7 @@
 //!
 //! Only a test needs it, which fails when the page is stale. This module does not know where the page lies.
 
+use conductor_domain::staff::Rank;
 use serde_json::Value;
 
 use super::document;
@@ -25,6 +26,11 @@ pub(super) fn write() -> String {
         if !commands.is_empty() {
             page.push_str(&format!("\nThe same: {}.\n", commands.join(", ")));
         }
+        page.push_str(match operation.rank {
+            Rank::Viewer => "\nFor everybody.\n",
+            Rank::Operator => "\nFor operators and admins.\n",
+            Rank::Admin => "\nFor admins.\n",
+        });
         let queried: Vec<&Value> = described["parameters"]
             .as_array()
             .into_iter()
@@ -75,8 +81,9 @@ const HEAD: &str = "<!-- Made by `UPDATE_API=1 cargo nextest run -p conductor-we
 
 # The HTTP interface
 
-Everything below `/api/v1` asks for `Authorization: Bearer <token>`; the token of a server on this machine stands in
-`server.json` in its data directory. `GET /api/v1/openapi.json` is the same as this page, for programs.
+Everything below `/api/v1` asks for `Authorization: Bearer <token>`: one that was issued to an operator (`conductor token
+issue`), or, on the machine itself, the one in `server.json` in the data directory, which may do everything. Below each
+address stands who may. `GET /api/v1/openapi.json` is the same as this page, for programs.
 
 - **Problems** come as `application/problem+json` with a stable `code` (its page is in [docs/error](error/README.md)), a
   `detail` and a `hint`.

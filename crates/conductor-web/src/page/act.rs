@@ -10,6 +10,7 @@ use conductor_domain::digest::Digest;
 use conductor_domain::id::{EffectId, RunId};
 use serde::Deserialize;
 
+use crate::actor::Actor;
 use crate::api::{ActionRequest, GrantEgress};
 use crate::door::Door;
 use crate::error::Error;
@@ -53,17 +54,18 @@ enum Wish {
 /// Passes a form on to its run.
 pub(crate) async fn act(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     NamedRun(id): NamedRun,
     Filled(form): Filled<ActForm>,
 ) -> Result<Redirect, Trouble> {
     let seen = form.seen;
-    match pass_on(&door, &id, form).await {
+    match pass_on(&door, &actor, &id, form).await {
         Ok(()) => Ok(Redirect::to(&format!("/runs/{id}"))),
         Err(error) => Err(Trouble::on_a_page(&door, &id, seen, error).await),
     }
 }
 
-async fn pass_on(door: &Door, id: &RunId, form: ActForm) -> Result<(), Error> {
+async fn pass_on(door: &Door, actor: &Actor, id: &RunId, form: ActForm) -> Result<(), Error> {
     let now = door.reader.state(id).await?.0.phase;
     // Pausing is never meant for another phase, and whoever pauses is in a hurry.
     if form.action != Wish::Pause
@@ -75,7 +77,7 @@ async fn pass_on(door: &Door, id: &RunId, form: ActForm) -> Result<(), Error> {
         });
     }
     let request = request(id, form)?;
-    handle::run::submit(door, id, request, "page").await.map(drop)
+    handle::run::submit(door, actor, id, request).await.map(drop)
 }
 
 /// The field of the form beside a denied request.
@@ -88,6 +90,7 @@ pub(crate) struct AllowForm {
 /// Grants the run's project what one of its sandboxes asked for (BEY-6).
 pub(crate) async fn allow(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     NamedRun(id): NamedRun,
     Filled(form): Filled<AllowForm>,
 ) -> Result<Redirect, Trouble> {
@@ -95,7 +98,7 @@ pub(crate) async fn allow(
         project: door.reader.run(&id).await?.run.project,
         grant: form.grant,
     };
-    handle::instance::allow(&door, &wish).await?;
+    handle::instance::allow(&door, &actor, &wish).await?;
     Ok(Redirect::to(&format!("/runs/{id}")))
 }
 

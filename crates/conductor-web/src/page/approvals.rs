@@ -8,6 +8,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
 
+use crate::actor::Actor;
 use crate::door::Door;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::run::Shown;
@@ -21,12 +22,15 @@ struct ApprovalsPage {
 }
 
 /// Shows the inbox.
-pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, Trouble> {
+pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
     let mut waiting = door.reader.approvals().await?.waiting;
     waiting.sort_by_key(|detail| detail.run.updated_at);
     Ok(page(&ApprovalsPage {
-        frame: Frame::of(&door, Section::Approvals, "Approvals").await?,
-        waiting: waiting.into_iter().map(|detail| Shown::of(detail, now)).collect(),
+        frame: Frame::of(&door, &actor, Section::Approvals, "Approvals").await?,
+        waiting: waiting
+            .into_iter()
+            .map(|detail| Shown::of(detail, now).to(actor.rank))
+            .collect(),
     }))
 }

@@ -1,102 +1,214 @@
-//! The way in: a one-time link becomes a cookie that no script can read (S-55); and the way out.
+//! The way in: a one-time link, or a name and a password, becomes a cookie that no script can read (S-55); and the way out.
 //!
-//! Whoever comes without a session is told how to get a link, and nothing about what is inside. This module does not
-//! know who asks for links.
+//! Whoever comes without a session is told how to come in, and nothing about what is inside. This module does not know
+//! who asks for links.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequest, Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::{Extension, Json};
+use conductor_domain::digest::Digest;
+use conductor_domain::id::{OperatorName, RunId};
+use conductor_domain::instance::InstanceInput;
+use conductor_domain::staff::StaffChange;
+use conductor_port::key::{Holder, Key, KeyKind};
+use serde::Deserialize;
 
+use crate::actor::{self, Actor, LINK_LIFE, SESSION_LIFE, Way};
 use crate::api::LinkView;
 use crate::door::Door;
+use crate::error::Error;
+use crate::extract::Filled;
+use crate::once::ToldOnce;
 use crate::page::asset;
 use crate::page::frame::page;
-use crate::page::gate::{cookie_name, secret_of};
-use crate::page::session::{LINK_LIFE, SESSION_LIFE};
+use crate::page::gate::{cookie_name, is_https, is_ours, secret_of};
+use crate::page::trouble::Trouble;
 
 #[derive(Template)]
 #[template(path = "enter.html")]
 struct EnterPage {
     style: &'static str,
     is_used_up: bool,
-    /// The run whose page was asked for, so that its link can be asked for.
+    is_wrong: bool,
+    /// Whether anybody has a password.
+    has_staff: bool,
+    /// The run whose page was asked for, so that it can be led to.
     run: Option<String>,
 }
 
-/// Asks whoever has no session to get a link; says the same whatever the address was.
-pub(crate) fn ask(door: &Door, path: &str) -> (StatusCode, HeaderMap, Html<String>) {
+/// Asks whoever has no session to come in; says the same whatever the address was.
+pub(crate) async fn ask(door: &Door, path: &str) -> Response {
     let run = path.strip_prefix("/runs/").and_then(|rest| {
         let id = rest.split('/').next().unwrap_or_default();
-        conductor_domain::id::RunId::parse(id).ok()
+        RunId::parse(id).ok()
     });
-    let mut headers = HeaderMap::new();
-    forget(door, &mut headers);
-    let asked = EnterPage {
-        style: asset::STYLE.path,
-        is_used_up: false,
-        run: run.map(|run| run.to_string()),
-    };
-    (StatusCode::UNAUTHORIZED, headers, page(&asked))
+    let mut response = (
+        StatusCode::UNAUTHORIZED,
+        page(&EnterPage {
+            run: run.map(|run| run.to_string()),
+            ..way_in(door).await
+        }),
+    )
+        .into_response();
+    forget(door, response.headers_mut());
+    response
 }
 
-/// Makes a one-time link; the API's token was shown for it.
-pub(crate) async fn link(State(door): State<Arc<Door>>) -> (StatusCode, Json<LinkView>) {
+/// Shows the way in to whoever asks for it.
+pub(crate) async fn show(State(door): State<Arc<Door>>) -> Html<String> {
+    page(&way_in(&door).await)
+}
+
+async fn way_in(door: &Door) -> EnterPage {
+    // A database that does not answer keeps the form away; the page must say what it can all the same.
+    let has_staff = door.reader.staff().await.is_ok_and(|staff| !staff.is_empty());
+    EnterPage {
+        style: asset::STYLE.path,
+        is_used_up: false,
+        is_wrong: false,
+        has_staff,
+        run: None,
+    }
+}
+
+/// Makes a one-time link for whoever asks; it opens a session of the same rank.
+pub(crate) async fn link(
+    State(door): State<Arc<Door>>,
+    actor: Actor,
+) -> Result<(StatusCode, Extension<ToldOnce>, Json<LinkView>), Error> {
     let code = (door.settings.secret)();
     let now = door.settings.clock.now();
-    door.sessions.keep_link(&code, now);
+    let key = Key {
+        kind: KeyKind::Link,
+        hash: Digest::of(code.as_bytes()),
+        holder: actor.holder,
+        ends_at: now.after(LINK_LIFE),
+    };
+    door.keys.keep(&key, now).await?;
     let base = door.settings.run.public_url.trim_end_matches('/');
     let view = LinkView {
         url: format!("{base}/enter/{code}"),
-        expires_at: now.after(LINK_LIFE),
+        expires_at: key.ends_at,
     };
-    (StatusCode::CREATED, Json(view))
+    Ok((StatusCode::CREATED, Extension(ToldOnce), Json(view)))
 }
 
 /// Where to go after entering.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct EnterQuery {
-    run: Option<conductor_domain::id::RunId>,
+    run: Option<RunId>,
 }
 
 /// Exchanges a link for a session.
 pub(crate) async fn enter(
     State(door): State<Arc<Door>>,
     Path(code): Path<String>,
-    axum::extract::Query(query): axum::extract::Query<EnterQuery>,
-) -> Response {
+    Query(query): Query<EnterQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Trouble> {
     let now = door.settings.clock.now();
-    if !door.sessions.use_link(&code, now) {
+    let link = Digest::of(code.as_bytes());
+    let Some(link) = door.keys.take(KeyKind::Link, &link, now).await? else {
         let body = page(&EnterPage {
-            style: asset::STYLE.path,
             is_used_up: true,
-            run: None,
+            ..way_in(&door).await
         });
-        return (StatusCode::UNAUTHORIZED, body).into_response();
+        return Ok((StatusCode::UNAUTHORIZED, body).into_response());
+    };
+    come_in(&door, link.holder, query.run, &headers).await
+}
+
+/// The fields of the form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LoginForm {
+    name: String,
+    password: String,
+    #[serde(default)]
+    run: String,
+}
+
+/// Exchanges a name and a password for a session.
+pub(crate) async fn login(State(door): State<Arc<Door>>, request: Request) -> Result<Response, Trouble> {
+    // A form of another site could sign a person in as somebody else, and have them work there.
+    if !is_ours(request.headers()) {
+        return Err(Error::ForeignForm.into());
     }
-    let secret = (door.settings.secret)();
-    door.sessions.open(&secret, now);
+    let address = actor::address(&door, request.extensions(), request.headers());
+    let headers = request.headers().clone();
+    let Filled(form) = <Filled<LoginForm> as FromRequest<()>>::from_request(request, &()).await?;
+    let run = RunId::parse(form.run).ok();
+    let Some(name) = known(&door, &form.name, form.password, address).await? else {
+        tracing::warn!(?address, "somebody could not sign in");
+        let body = page(&EnterPage {
+            is_wrong: true,
+            run: run.map(|run| run.to_string()),
+            ..way_in(&door).await
+        });
+        return Ok((StatusCode::UNAUTHORIZED, body).into_response());
+    };
+    let input = InstanceInput::ChangeStaff {
+        by: name.clone(),
+        change: StaffChange::SignIn {
+            operator: name.clone(),
+        },
+    };
+    let cause = actor::cause(Way::Page, address);
+    door.inbox.submit_to_instance(input, &cause).await?;
+    come_in(&door, Holder::Operator(name), run, &headers).await
+}
+
+/// Finds the operator whose name and password these are; whoever has none is told so as late as somebody who mistyped.
+async fn known(
+    door: &Door,
+    name: &str,
+    password: String,
+    address: Option<IpAddr>,
+) -> Result<Option<OperatorName>, Error> {
+    let now = door.settings.clock.now();
+    door.attempts
+        .begin(name, address, now)
+        .map_err(|retry_after| Error::TooMany { retry_after })?;
+    let operator = OperatorName::parse(name).ok();
+    let staff = door.reader.staff().await?;
+    let operator = operator.filter(|operator| staff.operators.contains_key(operator));
+    let hash = match &operator {
+        Some(operator) => door.keys.password(operator).await?,
+        None => None,
+    };
+    if !door.hashing.is(password, hash).await? {
+        return Ok(None);
+    }
+    door.attempts.succeeded(name, address);
+    Ok(operator)
+}
+
+/// Opens a session, another one than before (SEC-7), and leads on.
+async fn come_in(
+    door: &Door,
+    holder: Holder,
+    run: Option<RunId>,
+    headers: &HeaderMap,
+) -> Result<Response, Trouble> {
+    let secret = actor::open_session(door, holder, secret_of(door, headers)).await?;
     // Only an id is taken from the address, so that it can lead nowhere else.
-    let to = query
-        .run
-        .map_or_else(|| "/".to_owned(), |run| format!("/runs/{run}"));
+    let to = run.map_or_else(|| "/".to_owned(), |run| format!("/runs/{run}"));
     let mut response = Redirect::to(&to).into_response();
-    let age = SESSION_LIFE.0 / 1000;
-    set_cookie(&door, response.headers_mut(), &secret, age);
-    response
+    set_cookie(door, response.headers_mut(), &secret, SESSION_LIFE.0 / 1000);
+    Ok(response)
 }
 
 /// Ends the session.
-pub(crate) async fn leave(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
-    if let Some(secret) = secret_of(&door, &headers) {
-        door.sessions.close(secret);
-    }
+pub(crate) async fn leave(State(door): State<Arc<Door>>, headers: HeaderMap) -> Result<Response, Trouble> {
+    actor::close_session(&door, secret_of(&door, &headers)).await?;
     let mut response = Redirect::to("/").into_response();
     forget(&door, response.headers_mut());
-    response
+    Ok(response)
 }
 
 fn forget(door: &Door, headers: &mut HeaderMap) {
@@ -106,11 +218,7 @@ fn forget(door: &Door, headers: &mut HeaderMap) {
 fn set_cookie(door: &Door, headers: &mut HeaderMap, secret: &str, age: u64) {
     let name = cookie_name(door);
     // Lax, so that a link in a comment at the forge opens the run's page; forms are guarded by their origin.
-    let secure = if door.settings.run.public_url.starts_with("https:") {
-        "; Secure"
-    } else {
-        ""
-    };
+    let secure = if is_https(door) { "; Secure" } else { "" };
     let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
     if let Ok(value) = HeaderValue::from_str(&cookie) {
         headers.insert(header::SET_COOKIE, value);

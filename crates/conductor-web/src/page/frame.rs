@@ -3,8 +3,10 @@
 //! This module does not know what is on the page.
 
 use axum::response::Html;
+use conductor_domain::staff::Rank;
 use conductor_port::views::RunFilter;
 
+use crate::actor::Actor;
 use crate::door::Door;
 use crate::error::Error;
 use crate::page::asset;
@@ -17,6 +19,7 @@ pub(crate) enum Section {
     Approvals,
     Projects,
     Stop,
+    Settings,
     Elsewhere,
 }
 
@@ -29,6 +32,8 @@ pub(crate) struct Frame {
     pub(crate) waiting: usize,
     pub(crate) kill_switch: bool,
     pub(crate) operator: String,
+    /// What whoever looks may do.
+    pub(crate) rank: Rank,
     pub(crate) version: String,
     /// Where the script hears that something changed.
     pub(crate) live: String,
@@ -41,7 +46,12 @@ const COUNTED: u32 = 100;
 
 impl Frame {
     /// Reads what stands around a page.
-    pub(crate) async fn of(door: &Door, section: Section, title: impl Into<String>) -> Result<Self, Error> {
+    pub(crate) async fn of(
+        door: &Door,
+        actor: &Actor,
+        section: Section,
+        title: impl Into<String>,
+    ) -> Result<Self, Error> {
         let waiting = RunFilter {
             needs_human: true,
             open: true,
@@ -53,12 +63,23 @@ impl Frame {
             section,
             waiting: door.reader.rows(&waiting).await?.len(),
             kill_switch: door.reader.instance().await?.kill_switch,
-            operator: door.settings.operator.to_string(),
+            operator: actor.name().to_string(),
+            rank: actor.rank,
             version: door.settings.version.clone(),
             live: "/live".to_owned(),
             style: asset::STYLE.path,
             script: asset::SCRIPT.path,
         })
+    }
+
+    /// Tells whether whoever looks may act on runs.
+    pub(crate) fn may_operate(&self) -> bool {
+        self.rank >= Rank::Operator
+    }
+
+    /// Tells whether whoever looks may change what there is, and who works here.
+    pub(crate) fn may_administer(&self) -> bool {
+        self.rank >= Rank::Admin
     }
 
     /// Tells whether a page belongs to a part of the site, for the navigation.

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use conductor_domain::staff::Rank;
 
+use crate::actor;
 use crate::door::Door;
 use crate::error::Error;
-use crate::guard::only;
+use crate::guard::{self, only};
 use crate::page::enter;
 use crate::page::trouble::Trouble;
 
@@ -23,16 +25,29 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Lets requests through that belong to an open session.
-pub(crate) async fn session(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    let is_open = secret_of(&door, request.headers())
-        .is_some_and(|secret| door.sessions.is_open(secret, door.settings.clock.now()));
-    if !is_open {
-        return enter::ask(&door, request.uri().path()).into_response();
-    }
+pub(crate) async fn session(
+    State(door): State<Arc<Door>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Trouble> {
+    let address = actor::address(&door, request.extensions(), request.headers());
+    let visitor = match secret_of(&door, request.headers()) {
+        Some(secret) => actor::visitor(&door, secret, address).await?,
+        None => None,
+    };
+    let Some(visitor) = visitor else {
+        return Ok(enter::ask(&door, request.uri().path()).await);
+    };
     if !request.method().is_safe() && !is_ours(request.headers()) {
-        return Trouble::from(Error::ForeignForm).into_response();
+        return Err(Error::ForeignForm.into());
     }
-    next.run(request).await
+    request.extensions_mut().insert(visitor);
+    Ok(next.run(request).await)
+}
+
+/// Lets forms through of whoever has the rank for them.
+pub(crate) async fn rank(needed: Rank, request: Request, next: Next) -> Result<Response, Trouble> {
+    Ok(guard::rank(needed, request, next).await?)
 }
 
 /// Adds what pages need besides what no answer may lack.
@@ -57,8 +72,12 @@ pub(crate) async fn headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// The name of the cookie; a cookie goes to every port of a host, so the port is in its name.
+/// The name of the cookie; a cookie goes to every port of a host, so the port is in its name. Over HTTPS a browser takes
+/// one that begins with `__Host-` from this very host only, and not from one beside it.
 pub(crate) fn cookie_name(door: &Door) -> String {
+    if is_https(door) {
+        return "__Host-conductor".to_owned();
+    }
     let port = door
         .settings
         .hosts
@@ -66,6 +85,11 @@ pub(crate) fn cookie_name(door: &Door) -> String {
         .and_then(|host| host.rsplit_once(':'))
         .map_or("", |(_, port)| port);
     format!("conductor{port}")
+}
+
+/// Tells whether people reach this server over HTTPS.
+pub(crate) fn is_https(door: &Door) -> bool {
+    door.settings.run.public_url.starts_with("https:")
 }
 
 /// The session's secret as the browser sent it.
@@ -81,7 +105,8 @@ pub(crate) fn secret_of<'a>(door: &Door, headers: &'a HeaderMap) -> Option<&'a s
         .map(|(_, secret)| secret)
 }
 
-fn is_ours(headers: &HeaderMap) -> bool {
+/// Tells whether a form was sent by one of our own pages.
+pub(crate) fn is_ours(headers: &HeaderMap) -> bool {
     match only(headers, &SEC_FETCH_SITE) {
         Some(site) => site == "same-origin",
         None => !headers.contains_key(&SEC_FETCH_SITE) && headers.contains_key(header::ORIGIN),

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::Html;
 use conductor_port::views::RunFilter;
 
+use crate::actor::Actor;
 use crate::door::Door;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::line::Line;
@@ -28,7 +29,7 @@ struct HomePage {
 }
 
 /// Shows Home.
-pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, Trouble> {
+pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
     let list = async |filter: RunFilter| -> Result<Vec<Line>, Trouble> {
         let runs = door
@@ -59,7 +60,7 @@ pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, 
     .await?;
     let is_new = door.reader.instance().await?.repos.is_empty();
     Ok(page(&HomePage {
-        frame: Frame::of(&door, Section::Home, "Home").await?,
+        frame: Frame::of(&door, &actor, Section::Home, "Home").await?,
         waiting,
         running,
         failed,

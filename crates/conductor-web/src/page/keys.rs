@@ -8,6 +8,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
 
+use crate::actor::Actor;
 use crate::door::Door;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::trouble::Trouble;
@@ -19,8 +20,8 @@ struct KeysPage {
 }
 
 /// Shows the keys.
-pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, Trouble> {
+pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     Ok(page(&KeysPage {
-        frame: Frame::of(&door, Section::Elsewhere, "Keys").await?,
+        frame: Frame::of(&door, &actor, Section::Elsewhere, "Keys").await?,
     }))
 }

@@ -8,18 +8,25 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use futures_util::stream::{Stream, StreamExt as _};
+use futures_util::stream::{self, Stream, StreamExt as _};
 
+use crate::actor::{Actor, Watcher};
 use crate::door::Door;
 
-/// Follows what is committed, until the server stops.
+/// Follows what is committed, until the server stops or the session ends.
 pub(crate) async fn follow(
     State(door): State<Arc<Door>>,
+    actor: Actor,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let changes = door
-        .backstage
-        .changes()
-        .map(|_| Ok(Event::default().event("changed").data("")));
     let shutdown = door.settings.shutdown.clone();
-    Sse::new(changes.take_until(shutdown.cancelled_owned())).keep_alive(KeepAlive::default())
+    let listening = (door.backstage.changes(), Watcher::new(door, actor));
+    let told = stream::unfold(listening, |(mut changes, mut watcher)| async move {
+        let change = changes.next().await?;
+        let event = Event::default().event("changed").data("");
+        watcher
+            .may_hear(change.run.as_ref())
+            .await
+            .then_some((Ok(event), (changes, watcher)))
+    });
+    Sse::new(told.take_until(shutdown.cancelled_owned())).keep_alive(KeepAlive::default())
 }

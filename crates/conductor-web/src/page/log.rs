@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::Html;
 use serde::Deserialize;
 
+use crate::actor::Actor;
 use crate::door::Door;
 use crate::extract::{Asked, NamedRun};
 use crate::page::frame::{Frame, Section, page};
@@ -49,6 +50,7 @@ struct Kept {
 /// Shows the records of a run.
 pub(crate) async fn show(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     NamedRun(id): NamedRun,
     Asked(query): Asked<LogQuery>,
 ) -> Result<Html<String>, Trouble> {
@@ -68,7 +70,7 @@ pub(crate) async fn show(
         })
         .collect();
     Ok(page(&LogPage {
-        frame: Frame::of(&door, Section::Runs, format!("Log of run {id}")).await?,
+        frame: Frame::of(&door, &actor, Section::Runs, format!("Log of run {id}")).await?,
         run: id.to_string(),
         records,
         newer,

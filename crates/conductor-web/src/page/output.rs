@@ -12,6 +12,7 @@ use conductor_domain::digest::Digest;
 use conductor_domain::id::RunId;
 use serde::Deserialize;
 
+use crate::actor::Actor;
 use crate::door::Door;
 use crate::error::Error;
 use crate::extract::Asked;
@@ -49,6 +50,7 @@ struct OutputPage {
 /// Shows a part of what a test command printed.
 pub(crate) async fn show(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Path((run, digest)): Path<(String, String)>,
     Asked(query): Asked<OutputQuery>,
 ) -> Result<Html<String>, Trouble> {
@@ -63,7 +65,7 @@ pub(crate) async fn show(
     let bytes = door.reader.artifact(&digest).await?;
     let (from, end) = window(&bytes, query.from);
     Ok(page(&OutputPage {
-        frame: Frame::of(&door, Section::Runs, format!("Output of run {run}")).await?,
+        frame: Frame::of(&door, &actor, Section::Runs, format!("Output of run {run}")).await?,
         run: run.to_string(),
         said: visible::line(&test.said),
         digest: digest.to_string(),

@@ -10,6 +10,7 @@ use axum::response::{Html, Redirect};
 use conductor_domain::instance::TestEgress;
 use serde::Deserialize;
 
+use crate::actor::Actor;
 use crate::api::{AddProject, RegisterRepo};
 use crate::door::Door;
 use crate::error::Error;
@@ -57,7 +58,7 @@ pub(crate) struct RepoForm {
 }
 
 /// Shows the projects.
-pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, Trouble> {
+pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     let instance = door.reader.instance().await?;
     let projects = instance
         .projects
@@ -84,7 +85,7 @@ pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, 
         })
         .collect();
     Ok(page(&ProjectsPage {
-        frame: Frame::of(&door, Section::Projects, "Projects").await?,
+        frame: Frame::of(&door, &actor, Section::Projects, "Projects").await?,
         projects,
     }))
 }
@@ -92,15 +93,17 @@ pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, 
 /// Adds a project.
 pub(crate) async fn add(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Filled(form): Filled<ProjectForm>,
 ) -> Result<Redirect, Trouble> {
-    handle::instance::add(&door, AddProject { name: form.name }).await?;
+    handle::instance::add(&door, &actor, AddProject { name: form.name }).await?;
     Ok(Redirect::to("/projects"))
 }
 
 /// Registers a repository.
 pub(crate) async fn register(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Filled(form): Filled<RepoForm>,
 ) -> Result<Redirect, Trouble> {
     // Words apart by blanks, as in a terminal without quotes; whoever needs more has the command line.
@@ -123,6 +126,6 @@ pub(crate) async fn register(
         base_branch: None,
         test_egress: TestEgress::None,
     };
-    handle::instance::register(&door, wish).await?;
+    handle::instance::register(&door, &actor, wish).await?;
     Ok(Redirect::to("/projects"))
 }

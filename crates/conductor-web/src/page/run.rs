@@ -9,8 +9,10 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
 use conductor_domain::gate::GateKind;
+use conductor_domain::staff::Rank;
 use conductor_domain::time::{Millis, Timestamp};
 
+use crate::actor::Actor;
 use crate::api::{EventView, GrantRequest, RunDetail, TextView, WriteView};
 use crate::door::Door;
 use crate::extract::NamedRun;
@@ -219,6 +221,15 @@ impl Shown {
         }
     }
 
+    /// Leaves out what whoever looks may not do.
+    pub(crate) fn to(mut self, rank: Rank) -> Self {
+        if rank < Rank::Operator {
+            self.allowed.clear();
+            self.question = None;
+        }
+        self
+    }
+
     /// Tells whether an action would be accepted now.
     pub(crate) fn may(&self, action: &str) -> bool {
         self.allowed.iter().any(|allowed| allowed == action)
@@ -305,6 +316,7 @@ fn is_web(url: &str) -> bool {
 /// Shows a run.
 pub(crate) async fn show(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     NamedRun(id): NamedRun,
 ) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
@@ -312,7 +324,7 @@ pub(crate) async fn show(
     let first = detail.run.events.saturating_sub(STORY);
     let records = door.reader.events(&id, first, u32::MAX).await?.events;
     let writes = door.reader.writes(&id).await?.writes;
-    let mut frame = Frame::of(&door, Section::Runs, format!("Run {id}")).await?;
+    let mut frame = Frame::of(&door, &actor, Section::Runs, format!("Run {id}")).await?;
     // A run that gave everything back says nothing more itself.
     if !detail.cleaned_up {
         frame.live = format!("/runs/{id}/live?after={}", detail.run.events);
@@ -322,7 +334,7 @@ pub(crate) async fn show(
         story: story(&records, now),
         is_cut: first > 0,
         writes: writes.into_iter().map(|write| write_of(write, now)).collect(),
-        shown: Shown::of(detail, now),
+        shown: Shown::of(detail, now).to(actor.rank),
     }))
 }
 

@@ -11,6 +11,7 @@ use conductor_domain::id::RunId;
 use conductor_port::views::RunFilter;
 use serde::Deserialize;
 
+use crate::actor::Actor;
 use crate::door::Door;
 use crate::error::Error;
 use crate::extract::Asked;
@@ -74,6 +75,7 @@ struct Column {
 /// Shows the runs.
 pub(crate) async fn show(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Asked(query): Asked<RunsQuery>,
 ) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
@@ -143,7 +145,7 @@ pub(crate) async fn show(
         })
         .collect();
     Ok(page(&RunsPage {
-        frame: Frame::of(&door, Section::Runs, "Runs").await?,
+        frame: Frame::of(&door, &actor, Section::Runs, "Runs").await?,
         is_board,
         repos,
         phases,

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::{Html, Redirect};
 use serde::Deserialize;
 
+use crate::actor::Actor;
 use crate::api::StartRun;
 use crate::door::Door;
 use crate::extract::Filled;
@@ -32,10 +33,10 @@ pub(crate) struct StartForm {
 }
 
 /// Shows the form.
-pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, Trouble> {
+pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     let repos = door.reader.instance().await?.repos;
     Ok(page(&StartPage {
-        frame: Frame::of(&door, Section::Runs, "Start a run").await?,
+        frame: Frame::of(&door, &actor, Section::Runs, "Start a run").await?,
         repos: repos.into_iter().map(|known| known.repo).collect(),
     }))
 }
@@ -43,6 +44,7 @@ pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, 
 /// Starts a run.
 pub(crate) async fn start(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Filled(form): Filled<StartForm>,
 ) -> Result<Redirect, Trouble> {
     let wish = StartRun {
@@ -52,6 +54,6 @@ pub(crate) async fn start(
         scenario: None,
         policy: None,
     };
-    let started = crate::start::start(&door, wish).await?;
+    let started = crate::start::start(&door, &actor, wish).await?;
     Ok(Redirect::to(&format!("/runs/{}", started.run)))
 }

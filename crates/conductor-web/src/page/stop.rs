@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::{Html, Redirect};
 use serde::Deserialize;
 
+use crate::actor::Actor;
 use crate::api::KillSwitch;
 use crate::door::Door;
 use crate::error::Error;
@@ -37,9 +38,9 @@ pub(crate) struct StopForm {
 }
 
 /// Shows the switch.
-pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, Trouble> {
+pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     Ok(page(&StopPage {
-        frame: Frame::of(&door, Section::Stop, "Emergency stop").await?,
+        frame: Frame::of(&door, &actor, Section::Stop, "Emergency stop").await?,
         word: WORD,
     }))
 }
@@ -47,6 +48,7 @@ pub(crate) async fn show(State(door): State<Arc<Door>>) -> Result<Html<String>, 
 /// Turns the switch.
 pub(crate) async fn turn(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Filled(form): Filled<StopForm>,
 ) -> Result<Redirect, Trouble> {
     if !form.on && form.confirm.trim() != WORD {
@@ -55,6 +57,6 @@ pub(crate) async fn turn(
         }
         .into());
     }
-    handle::instance::turn(&door, KillSwitch { on: form.on }).await?;
+    handle::instance::turn(&door, &actor, KillSwitch { on: form.on }).await?;
     Ok(Redirect::to("/stop"))
 }

@@ -99,7 +99,7 @@ impl Browser {
     }
 }
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "/",
     "/runs",
     "/runs?view=list",
@@ -109,6 +109,7 @@ const PAGES: [&str; 9] = [
     "/projects",
     "/stop",
     "/start",
+    "/settings",
 ];
 
 /// S-55, SEC-7: the link in every comment leads somewhere; without a session it tells nothing, not even whether there

@@ -132,6 +132,9 @@ fn announce(session: &Session, server: &Server) -> Result<(), Failure> {
         file.url,
         session.data_dir.path().display()
     ));
+    if let Some(address) = server.open_at() {
+        session.out.talk(&format!("open to others on {address}"));
+    }
     if session.out.is_json() {
         let value =
             serde_json::json!({ "url": file.url, "pid": file.pid, "data_dir": session.data_dir.path() });

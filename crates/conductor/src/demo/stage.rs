@@ -26,7 +26,7 @@ use crate::demo::story::{Content, Story};
 use crate::executors::Named;
 use crate::exit::Failure;
 use crate::server::{self, Server, Setup};
-use crate::settings::{DatabaseUrl, ToldInspection};
+use crate::settings::{DatabaseUrl, Listen, ToldInspection};
 use crate::storage::Storage;
 use crate::wire::RoleSkills;
 
@@ -100,7 +100,7 @@ impl Stage {
             storage: Storage::new(data_dir.path().to_owned()),
             clock_ahead: Millis(0),
             data_dir: data_dir.clone(),
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            listen: Listen::local(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             forge: conductor_github::Config::new(
                 forge.base_url(),
                 forge.app_id(),

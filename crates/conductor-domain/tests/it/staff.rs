@@ -1,0 +1,130 @@
+//! Who works here from afar, and what a token is worth.
+
+use conductor_domain::digest::Digest;
+use conductor_domain::id::TokenId;
+use conductor_domain::instance::{Instance, InstanceInput, decide_instance, evolve_instance};
+use conductor_domain::staff::{Rank, StaffChange, Token};
+use conductor_domain::time::Timestamp;
+
+use crate::world::operator;
+
+const NOW: Timestamp = Timestamp(1_000);
+
+fn token_id(name: &str) -> TokenId {
+    TokenId::parse(name).expect("a name")
+}
+
+fn add(name: &str, rank: Rank) -> StaffChange {
+    StaffChange::Add {
+        operator: operator(name),
+        rank,
+    }
+}
+
+fn issue(id: &str, whose: &str, rank: Rank) -> StaffChange {
+    StaffChange::Issue {
+        id: token_id(id),
+        token: Token {
+            operator: operator(whose),
+            rank,
+            hash: Digest::of(id.as_bytes()),
+            expires_at: Timestamp(2_000),
+        },
+    }
+}
+
+/// Makes a change; `Err` is the code of its refusal.
+fn change(instance: &mut Instance, change: StaffChange) -> Result<(), &'static str> {
+    let input = InstanceInput::ChangeStaff {
+        by: operator("root"),
+        change,
+    };
+    let events = decide_instance(instance, &input).map_err(|refusal| refusal.code())?;
+    *instance = events.iter().fold(instance.clone(), evolve_instance);
+    Ok(())
+}
+
+/// SEC-7: nobody is there twice, nobody who is not there changes, and no token outlives its operator, its time or its end.
+#[test]
+fn a_token_is_worth_what_its_operator_may_and_no_longer() {
+    let mut instance = Instance::default();
+    let worth = |instance: &Instance, id: &str, now: Timestamp| {
+        let bearer = instance.staff.bearer(&Digest::of(id.as_bytes()), now);
+        bearer.map(|(name, rank)| (name.to_string(), rank))
+    };
+    assert_eq!(
+        change(&mut instance, issue("ci", "bob", Rank::Viewer)),
+        Err("CDR0221")
+    );
+    assert_eq!(change(&mut instance, add("bob", Rank::Operator)), Ok(()));
+    assert_eq!(change(&mut instance, add("bob", Rank::Admin)), Err("CDR0220"));
+    assert_eq!(change(&mut instance, issue("ci", "bob", Rank::Admin)), Ok(()));
+    assert_eq!(
+        change(&mut instance, issue("ci", "bob", Rank::Admin)),
+        Err("CDR0222")
+    );
+    let bob = |rank| Some(("bob".to_owned(), rank));
+    assert_eq!(
+        worth(&instance, "ci", NOW),
+        bob(Rank::Operator),
+        "never more than bob"
+    );
+    assert_eq!(worth(&instance, "ci", Timestamp(2_000)), None, "its time is over");
+    assert_eq!(worth(&instance, "cd", NOW), None);
+    let demoted = StaffChange::Rank {
+        operator: operator("bob"),
+        rank: Rank::Viewer,
+    };
+    assert_eq!(change(&mut instance, demoted), Ok(()));
+    assert_eq!(worth(&instance, "ci", NOW), bob(Rank::Viewer));
+    let gone = StaffChange::Remove {
+        operator: operator("bob"),
+    };
+    assert_eq!(change(&mut instance, gone.clone()), Ok(()));
+    assert_eq!(worth(&instance, "ci", NOW), None);
+    assert_eq!(change(&mut instance, gone), Err("CDR0221"));
+    assert_eq!(change(&mut instance, add("bob", Rank::Admin)), Ok(()));
+    assert_eq!(
+        worth(&instance, "ci", NOW),
+        None,
+        "who comes back has no old token"
+    );
+    let revoke = StaffChange::Revoke { id: token_id("ci") };
+    assert_eq!(change(&mut instance, revoke.clone()), Err("CDR0223"));
+    assert_eq!(change(&mut instance, issue("ci", "bob", Rank::Viewer)), Ok(()));
+    assert_eq!(
+        worth(&instance, "ci", NOW),
+        bob(Rank::Viewer),
+        "never more than its own"
+    );
+    assert_eq!(change(&mut instance, revoke), Ok(()));
+    assert_eq!(worth(&instance, "ci", NOW), None);
+}
+
+/// RUN-3: a change that changes nothing is not kept, and every refusal says what to do.
+#[test]
+fn the_same_rank_again_is_nothing() {
+    let mut instance = Instance::default();
+    assert_eq!(change(&mut instance, add("bob", Rank::Viewer)), Ok(()));
+    let again = InstanceInput::ChangeStaff {
+        by: operator("root"),
+        change: StaffChange::Rank {
+            operator: operator("bob"),
+            rank: Rank::Viewer,
+        },
+    };
+    assert_eq!(decide_instance(&instance, &again), Ok(vec![]));
+    let unknown = InstanceInput::ChangeStaff {
+        by: operator("root"),
+        change: StaffChange::Password {
+            operator: operator("eve"),
+        },
+    };
+    let refusal = decide_instance(&instance, &unknown).expect_err("nobody has that name");
+    assert_eq!(refusal.to_string(), "there is no operator `eve`");
+    assert!(refusal.hint().contains("conductor operator list"));
+    assert_eq!(Rank::ALL.map(Rank::as_str), ["viewer", "operator", "admin"]);
+    for name in ["", "CI", "a b", "../x", &"a".repeat(65)] {
+        assert!(TokenId::parse(name).is_err(), "{name}");
+    }
+}

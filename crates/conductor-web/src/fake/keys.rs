@@ -1,0 +1,72 @@
+//! Keys in memory; the store's own stand-in passes the contract, and this crate does not know the store.
+//!
+//! It does not know the door.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use conductor_domain::digest::Digest;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::OperatorName;
+use conductor_domain::time::Timestamp;
+use conductor_port::key::{Holder, Key, KeyKind, Keys};
+
+/// Keys and passwords.
+#[derive(Debug, Default)]
+pub(crate) struct FakeKeys {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    keys: BTreeMap<Digest, Key>,
+    passwords: BTreeMap<OperatorName, String>,
+}
+
+impl FakeKeys {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Keys for FakeKeys {
+    async fn keep(&self, key: &Key, _: Timestamp) -> Result<(), Fault> {
+        self.kept().keys.insert(key.hash.clone(), key.clone());
+        Ok(())
+    }
+
+    async fn find(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault> {
+        let kept = self.kept();
+        let found = kept.keys.get(hash);
+        Ok(found.filter(|key| key.kind == kind && now < key.ends_at).cloned())
+    }
+
+    async fn take(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault> {
+        let found = self.find(kind, hash, now).await?;
+        if found.is_some() {
+            self.kept().keys.remove(hash);
+        }
+        Ok(found)
+    }
+
+    async fn take_all(&self, operator: &OperatorName) -> Result<(), Fault> {
+        let theirs = Holder::Operator(operator.clone());
+        self.kept().keys.retain(|_, key| key.holder != theirs);
+        Ok(())
+    }
+
+    async fn set_password(&self, operator: &OperatorName, hash: Option<&str>) -> Result<(), Fault> {
+        let mut kept = self.kept();
+        match hash {
+            Some(hash) => kept.passwords.insert(operator.clone(), hash.to_owned()),
+            None => kept.passwords.remove(operator),
+        };
+        Ok(())
+    }
+
+    async fn password(&self, operator: &OperatorName) -> Result<Option<String>, Fault> {
+        Ok(self.kept().passwords.get(operator).cloned())
+    }
+}
