@@ -11,6 +11,7 @@ use conductor_domain::fault::FaultKind;
 use conductor_domain::invocation::Purpose;
 use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft};
 use conductor_domain::time::Millis;
+use conductor_port::agent::GithubCall;
 
 /// Everything that scripted agents do in one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,9 +110,7 @@ pub(crate) enum Call {
     Bash {
         command: String,
     },
-    Comment {
-        text: String,
-    },
+    Github(GithubCall),
     SubmitPlan(PlanDraft),
     SubmitReview(ReviewDraft),
     SubmitTestReport(TestReportDraft),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::id::{CommitId, EffectId, IssueNumber, PullRequestNumber, RunId};
 use crate::invocation::Invocation;
-use crate::message::Message;
+use crate::message::{CheckNote, Message};
 use crate::spec::{ExecutorName, RepoRef};
 use crate::time::Millis;
 
@@ -114,6 +114,9 @@ pub enum Effect {
         title: String,
         /// What it says.
         summary: String,
+        /// What agents say below it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<CheckNote>,
     },
     /// Reads the pull request, its reviews and its checks.
     ReadPullRequest {

@@ -15,7 +15,7 @@ use crate::gate::{Gate, GateKind};
 use crate::hold::{Hold, HoldKind};
 use crate::id::{CommitId, EffectId, OperatorName};
 use crate::invocation::{CallWish, Papers, Purpose, ToolLogHead};
-use crate::message::Message;
+use crate::message::{CheckNote, Message};
 use crate::phase::{AfterTests, EndReason};
 use crate::plan::{Plan, Review, TestReport};
 use crate::spec::{Priority, RunSpec};
@@ -212,6 +212,8 @@ pub enum Event {
     MessageDeferred { message: Box<Message> },
     /// Messages that waited were sent as one.
     MessagesFlushed { count: u32 },
+    /// An agent's words will stand in the check run of the next proposed commit.
+    CheckNoted { note: CheckNote },
     /// An agent's wish to comment was denied.
     CommentDenied { invocation: EffectId, reason: String },
     /// Code in a sandbox was denied the network; an operator may grant it for the next time.
@@ -259,7 +261,7 @@ impl Event {
             EffectStopRequested => "effect_stop_requested", EnvironmentRecreated => "environment_recreated",
             MessageSent => "message_sent", MessageDeferred => "message_deferred",
             MessagesFlushed => "messages_flushed", CommentDenied => "comment_denied",
-            EgressDenied => "egress_denied", Reminded => "reminded",
+            CheckNoted => "check_noted", EgressDenied => "egress_denied", Reminded => "reminded",
             PullRequestSeen => "pull_request_seen", Noted => "noted",
         }
     }

@@ -48,6 +48,7 @@ fn born(spec: &RunSpec) -> Run {
         call: None,
         calls_asked: 0,
         approved_calls: vec![],
+        check_notes: vec![],
     }
 }
 
@@ -204,11 +205,14 @@ fn apply(run: &mut Run, event: &Event) {
             run.counters.agent_failures = 0;
             run.approved_calls.clear();
         }
-        Event::AttemptFailed { retries, feedback } => executing(run, |executing| {
-            executing.retries = *retries;
-            executing.feedback.clone_from(feedback);
-            executing.step = ExecutingStep::Implementing;
-        }),
+        Event::AttemptFailed { retries, feedback } => {
+            run.check_notes.clear();
+            executing(run, |executing| {
+                executing.retries = *retries;
+                executing.feedback.clone_from(feedback);
+                executing.step = ExecutingStep::Implementing;
+            });
+        }
         Event::ProposalBegan { tests } => {
             if let Some((approved, retries)) = carried(&run.phase) {
                 run.phase = Phase::Proposing(Proposing {
@@ -332,6 +336,10 @@ fn apply(run: &mut Run, event: &Event) {
         Event::MessageSent { at } => run.throttle.charge(*at),
         Event::MessageDeferred { message } => run.throttle.deferred.push((**message).clone()),
         Event::MessagesFlushed { .. } => run.throttle.deferred.clear(),
+        Event::CheckNoted { note } => {
+            run.check_notes.retain(|earlier| earlier.role != note.role);
+            run.check_notes.push(note.clone());
+        }
         Event::Reminded { at } => run.reminded_at = Some(*at),
         Event::CallGateOpened { gate, wish } => {
             run.calls_asked = run.calls_asked.saturating_add(1);
@@ -381,6 +389,8 @@ fn answered(run: &mut Run, words: &Artifact) {
 fn start_counting(run: &mut Run) {
     run.call = None;
     run.approved_calls.clear();
+    // What was noted about earlier work says nothing about what comes.
+    run.check_notes.clear();
     let invocations = std::mem::take(&mut run.counters.invocations);
     run.counters = Counters {
         invocations,

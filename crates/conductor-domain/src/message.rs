@@ -18,6 +18,8 @@ use crate::role::{Role, Speaker};
 pub const MAX_BODY: usize = 65_536;
 /// The longest text of an agent in one message.
 const MAX_AGENT_TEXT: usize = 48_000;
+/// The longest note of an agent in a check run.
+const MAX_NOTE: usize = 8_000;
 /// How many characters are told of each text where several are told as one.
 const HEAD: usize = 600;
 /// How the visible code of a hidden character begins.
@@ -72,6 +74,14 @@ impl Message {
             Body::Several { parts } => parts.iter().flat_map(Self::kept).collect(),
         }
     }
+
+    /// Tells whether it belongs on the pull request: all of it does, or none.
+    pub fn is_for_pull_request(&self) -> bool {
+        match &self.body {
+            Body::Several { parts } => !parts.is_empty() && parts.iter().all(Self::is_for_pull_request),
+            Body::Empty | Body::Own { .. } | Body::Kept { .. } => self.kind == MessageKind::PullRequestRemark,
+        }
+    }
 }
 
 /// What kind of message it is.
@@ -96,6 +106,8 @@ pub enum MessageKind {
     Question,
     /// An agent's own remark.
     Remark,
+    /// An agent's own remark on the run's pull request; it is said there.
+    PullRequestRemark,
     /// Several messages that waited.
     Digest,
 }
@@ -106,9 +118,13 @@ impl MessageKind {
         match self {
             // What an operator decided at a gate belongs to the gate.
             Self::Gate | Self::Failure | Self::Question | Self::OperatorAction => true,
-            Self::Transition | Self::Plan | Self::Review | Self::TestReport | Self::Remark | Self::Digest => {
-                false
-            }
+            Self::Transition
+            | Self::Plan
+            | Self::Review
+            | Self::TestReport
+            | Self::Remark
+            | Self::PullRequestRemark
+            | Self::Digest => false,
         }
     }
 
@@ -122,7 +138,7 @@ impl MessageKind {
             Self::Review => speaker == Speaker::Agent(Role::Reviewer),
             Self::TestReport => speaker == Speaker::Agent(Role::Tester),
             Self::Question => true,
-            Self::Remark => matches!(speaker, Speaker::Agent(_)),
+            Self::Remark | Self::PullRequestRemark => matches!(speaker, Speaker::Agent(_)),
         }
     }
 }
@@ -134,6 +150,58 @@ pub struct CommentRequest {
     pub role: Role,
     /// Its words, kept.
     pub text: Artifact,
+    /// Where it wants to say them.
+    #[serde(default, skip_serializing_if = "CommentPlace::is_issue")]
+    pub place: CommentPlace,
+}
+
+/// Where an agent wants its words to stand; always something of the run's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "on")]
+pub enum CommentPlace {
+    /// Below the issue.
+    #[default]
+    Issue,
+    /// Below the pull request.
+    PullRequest,
+    /// Below the pull request, about one line of a file.
+    Line {
+        /// The file, relative to the repository's root.
+        path: String,
+        /// The line, from 1.
+        line: u32,
+    },
+    /// In the check run, under Conductor's own verdict.
+    Check,
+}
+
+impl CommentPlace {
+    /// Tells whether it is the issue, where agents could speak before they could choose.
+    pub fn is_issue(&self) -> bool {
+        *self == Self::Issue
+    }
+}
+
+/// What an agent wants to stand in the check run of the next proposed commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckNote {
+    /// The agent's role; each has one note, the newest.
+    pub role: Role,
+    /// Its words, kept.
+    pub text: Artifact,
+}
+
+/// Puts notes of agents below what a check run says; the verdict above them is Conductor's alone.
+pub fn noted(summary: &str, notes: &[CheckNote], kept: &BTreeMap<Digest, String>) -> String {
+    let mut text = summary.to_owned();
+    for note in notes {
+        text.push_str(&format!("\n{} notes:\n\n", note.role));
+        let words = cut(&harmless(words(kept, &note.text)), MAX_NOTE);
+        words
+            .lines()
+            .for_each(|line| text.push_str(&format!("> {line}\n")));
+    }
+    cut(&text, MAX_BODY - 1)
 }
 
 /// Returns the hidden marker that finds the message of one effect again.

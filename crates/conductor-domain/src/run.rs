@@ -12,6 +12,7 @@ use crate::gate::{CallGate, Gate};
 use crate::hold::{HoldKind, Holds};
 use crate::id::{CommitId, EffectId, RunId};
 use crate::invocation::{CallWish, Purpose};
+use crate::message::CheckNote;
 use crate::phase::{Phase, Workspace};
 use crate::spec::{Priority, RunSpec};
 use crate::throttle::Throttle;
@@ -58,6 +59,9 @@ pub struct Run {
     /// Calls that a human approved for the step at work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved_calls: Vec<CallWish>,
+    /// What its agents want to stand in the next check run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub check_notes: Vec<CheckNote>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -133,6 +137,21 @@ impl Run {
     /// Its id.
     pub fn id(&self) -> &RunId {
         &self.spec.run
+    }
+
+    /// The issue that its agents may know: the one of approval time once there is one, else as it was read last (S-50).
+    pub fn issue_in_force(&self) -> Option<&IssueSnapshot> {
+        match &self.phase {
+            Phase::AwaitingPlanApproval(waiting) => Some(&waiting.issue),
+            Phase::Executing(executing) => Some(&executing.approved.issue),
+            Phase::Proposing(proposing) => Some(&proposing.approved.issue),
+            Phase::AwaitingMerge(waiting) => Some(&waiting.approved.issue),
+            Phase::Pending(_)
+            | Phase::Planning(_)
+            | Phase::Completed
+            | Phase::Cancelled { .. }
+            | Phase::Failed { .. } => self.issue.as_ref(),
+        }
     }
 
     /// The effect of the run's own work that is under way, if any.

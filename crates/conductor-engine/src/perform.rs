@@ -161,7 +161,12 @@ impl Performance<'_> {
                 title,
                 message,
             } => pull_request::open(self, branch, title, message).await,
-            Effect::PublishCheck { head, title, summary } => check::publish(self, head, title, summary).await,
+            Effect::PublishCheck {
+                head,
+                title,
+                summary,
+                notes,
+            } => check::publish(self, head, title, summary, notes).await,
             Effect::ReadPullRequest { number } => pull_request::read(self, *number).await,
             Effect::ClosePullRequest { number } => pull_request::close(self, *number).await,
             Effect::PostComment { target, message } => comment::post(self, *target, message).await,

@@ -5,6 +5,7 @@
 //! input. This module does not know how an agent is run or how tools reach it.
 
 mod alone;
+mod forge;
 mod log;
 mod rules;
 mod worktree;
@@ -14,12 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
-use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
-use conductor_domain::input::Input;
 use conductor_domain::invocation::{CallWish, InvocationLimit, Outcome};
-use conductor_domain::message::CommentRequest;
 use conductor_domain::plan::{
     InvalidSubmission, MAX_TEXT, Plan, PlanDraft, Review, ReviewDraft, TestReport, TestReportDraft,
 };
@@ -28,13 +26,12 @@ use conductor_domain::time::Millis;
 use conductor_policy::authority::{Authority, Ruling, Verdict};
 use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
 use conductor_port::executor::Sandbox;
-use conductor_port::ledger::StreamId;
 use tokio_util::sync::CancellationToken;
 
 use crate::crash::crash_point;
 use crate::engine::{Engine, Live};
-use crate::intake::{self, Arrival, NotTaken};
-use crate::record;
+
+use rules::Whose;
 
 pub use alone::{Alone, Without};
 pub(crate) use log::{Entry, Log, head_of, open as open_log};
@@ -135,14 +132,14 @@ impl<'a> ToolHost<'a> {
         self.log.add_durably(entry).await.map(|_n| ())
     }
 
-    async fn act(&self, entry: Entry, request: ToolRequest) -> Result<ToolAnswer, Fault> {
+    async fn act(&self, entry: Entry, request: ToolRequest, whose: Whose) -> Result<ToolAnswer, Fault> {
         if let Some(acted) = worktree::act(self.sandbox, self.guest.time, &request).await? {
             let result = self.redact(&acted.result);
             self.log.add(Entry { result, ..entry }).await?;
             return Ok(acted.answer);
         }
         match request {
-            ToolRequest::Comment { text } => self.comment(entry, text).await,
+            ToolRequest::Github(call) => self.github(entry, call, whose).await,
             ToolRequest::SubmitPlan(draft) => self.submit(entry, Submission::Plan(draft)).await,
             ToolRequest::SubmitReview(draft) => self.submit(entry, Submission::Review(draft)).await,
             ToolRequest::SubmitTestReport(draft) => self.submit(entry, Submission::TestReport(draft)).await,
@@ -168,54 +165,6 @@ impl<'a> ToolHost<'a> {
             })
             .await?;
         Ok(ToolAnswer::Refused { reason })
-    }
-
-    /// Asks the run for a comment and passes on what was decided (TOOL-4a).
-    async fn comment(&self, entry: Entry, text: String) -> Result<ToolAnswer, Fault> {
-        if text.trim().is_empty() || text.len() > MAX_TEXT {
-            return self
-                .refuse(
-                    entry,
-                    format!("a comment has 1 to {MAX_TEXT} bytes, this one {}", text.len()),
-                )
-                .await;
-        }
-        let n = self
-            .log
-            .add_durably(Entry {
-                result: "requested".to_owned(),
-                ..entry
-            })
-            .await?;
-        let text = self.keep(ArtifactKind::Feedback, &text).await?;
-        let arrival = Arrival {
-            run: self.guest.run.clone(),
-            input: Input::RequestComment {
-                invocation: self.guest.effect.clone(),
-                comment: CommentRequest {
-                    role: self.guest.role,
-                    text,
-                },
-            },
-            dedupe: Some(format!("comment/{}/{n}", self.guest.effect)),
-            cause: self.guest.effect.to_string(),
-            settles: None,
-        };
-        // The whole way back into intake is one recursion of a future, so it is boxed.
-        let taken = match Box::pin(intake::take_in(self.engine, arrival)).await {
-            Ok(taken) => taken,
-            Err(NotTaken::Refused(refusal)) => {
-                return Ok(ToolAnswer::Refused {
-                    reason: format!("denied: {refusal}"),
-                });
-            }
-            Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => {
-                return Err(Fault::conflict("the lease of the invocation is lost"));
-            }
-            Err(NotTaken::Fault(fault)) => return Err(fault),
-        };
-        let id = record::event_id(&StreamId::Run(self.guest.run.clone()), taken.accepted.seq);
-        Ok(verdict_on_comment(&taken.events, &id))
     }
 
     /// Keeps the first valid submission; a second is refused, an invalid one can be mended.
@@ -344,7 +293,8 @@ impl<'a> ToolHost<'a> {
 impl Tools for ToolHost<'_> {
     async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault> {
         crash_point!("tool.before");
-        let verdict = rules::judge(&self.guest.authority, self.guest.role, &request);
+        let whose = self.whose(&request).await?;
+        let verdict = rules::judge(&self.guest.authority, self.guest.role, &request, whose);
         let entry = rules::entry(&request, &verdict, &|text| self.redact(text));
         if self.asked.is_cancelled() || self.cut.is_cancelled() {
             self.deny(entry, "the invocation is over").await?;
@@ -376,7 +326,7 @@ impl Tools for ToolHost<'_> {
             self.log.add_durably(entry).await?;
             return Ok(ToolAnswer::Refused { reason });
         }
-        let answer = self.act(entry.clone(), request).await;
+        let answer = self.act(entry.clone(), request, whose).await;
         if let Err(fault) = &answer {
             self.seen().fault.get_or_insert_with(|| fault.clone());
             self.log
@@ -448,27 +398,5 @@ impl Submission {
                 },
             },
         }
-    }
-}
-
-fn verdict_on_comment(events: &[Event], id: &str) -> ToolAnswer {
-    let denied = events.iter().find_map(|event| {
-        if let Event::CommentDenied { reason, .. } = event {
-            Some(reason.clone())
-        } else {
-            None
-        }
-    });
-    if let Some(reason) = denied {
-        return ToolAnswer::Refused {
-            reason: format!("denied: {reason}"),
-        };
-    }
-    let deferred = events
-        .iter()
-        .any(|event| matches!(event, Event::MessageDeferred { .. }));
-    let verdict = if deferred { "deferred" } else { "accepted" };
-    ToolAnswer::Done {
-        output: format!("{verdict} {id}").into_bytes(),
     }
 }

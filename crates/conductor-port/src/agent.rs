@@ -3,6 +3,8 @@
 //! An agent acts only through the [`Tools`] it is given; what it says beside that is a stream for people to watch.
 //! This port does not know how tools are served.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use conductor_domain::artifact::Artifact;
 use conductor_domain::fault::Fault;
@@ -87,11 +89,8 @@ pub enum ToolRequest {
         /// What was done.
         message: String,
     },
-    /// Comments at the forge.
-    Comment {
-        /// The words.
-        text: String,
-    },
+    /// Reads or writes at the forge.
+    Github(GithubCall),
     /// Submits a plan.
     SubmitPlan(PlanDraft),
     /// Submits a review.
@@ -118,11 +117,57 @@ impl ToolRequest {
             Self::GitStatus => "git_status",
             Self::GitDiff => "git_diff",
             Self::GitCommit { .. } => "git_commit",
-            Self::Comment { .. } => "comment",
+            Self::Github(call) => call.name(),
             Self::SubmitPlan(_) => "submit_plan",
             Self::SubmitReview(_) => "submit_review",
             Self::SubmitTestReport(_) => "submit_test_report",
             Self::AskHuman { .. } => "ask_human",
+        }
+    }
+}
+
+/// A call of a tool for the forge; without a number it is about the run's own issue or pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "numbers, paths, lines and words are what they are called"
+)]
+pub enum GithubCall {
+    /// Reads an issue.
+    GetIssue { number: Option<u64> },
+    /// Reads what people said below an issue.
+    ListComments { number: Option<u64> },
+    /// Reads a pull request.
+    GetPullRequest { number: Option<u64> },
+    /// Comments on an issue.
+    CommentIssue { number: Option<u64>, text: String },
+    /// Comments on a pull request.
+    CommentPullRequest { number: Option<u64>, text: String },
+    /// Comments on a line of a pull request.
+    ReviewComment {
+        number: Option<u64>,
+        path: String,
+        line: u32,
+        text: String,
+    },
+    /// Adds words to Conductor's own check run.
+    UpdateCheckRun { text: String },
+    /// Sets Conductor's own fields on a project board.
+    UpdateProjectFields { fields: BTreeMap<String, String> },
+}
+
+impl GithubCall {
+    /// Returns the tool's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::GetIssue { .. } => "github_get_issue",
+            Self::ListComments { .. } => "github_list_comments",
+            Self::GetPullRequest { .. } => "github_get_pull_request",
+            Self::CommentIssue { .. } => "github_comment_issue",
+            Self::CommentPullRequest { .. } => "github_comment_pull_request",
+            Self::ReviewComment { .. } => "github_review_comment",
+            Self::UpdateCheckRun { .. } => "github_update_check_run",
+            Self::UpdateProjectFields { .. } => "github_update_project_fields",
         }
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! This module does not know what a tool does.
 
+use std::collections::BTreeMap;
+
 use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft, Verdict};
-use conductor_port::agent::ToolRequest;
+use conductor_port::agent::{GithubCall, ToolRequest};
 use conductor_port::executor::Pattern;
 use rmcp::schemars;
 use rmcp::schemars::JsonSchema;
@@ -135,6 +137,78 @@ pub(crate) struct GitStatus {}
 #[serde(deny_unknown_fields)]
 pub(crate) struct GitDiff {}
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GetIssue {
+    /// The issue; the run's own when left out.
+    #[serde(default)]
+    pub(crate) number: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListComments {
+    /// The issue; the run's own when left out.
+    #[serde(default)]
+    pub(crate) number: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GetPullRequest {
+    /// The pull request; the run's own when left out.
+    #[serde(default)]
+    pub(crate) number: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CommentIssue {
+    /// The issue; the run's own when left out.
+    #[serde(default)]
+    pub(crate) number: Option<u64>,
+    /// What is said, in markdown.
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CommentPullRequest {
+    /// The pull request; the run's own when left out.
+    #[serde(default)]
+    pub(crate) number: Option<u64>,
+    /// What is said, in markdown.
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReviewComment {
+    /// The pull request; the run's own when left out.
+    #[serde(default)]
+    pub(crate) number: Option<u64>,
+    /// The file, relative to the repository's root.
+    pub(crate) path: String,
+    /// The line, from 1.
+    pub(crate) line: u32,
+    /// What is said, in markdown.
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpdateCheckRun {
+    /// What is said below Conductor's own verdict; a later text replaces it.
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpdateProjectFields {
+    /// The fields by name, with their new values.
+    pub(crate) fields: BTreeMap<String, String>,
+}
+
 impl Arguments for View {
     fn request(self) -> ToolRequest {
         ToolRequest::View { path: self.path }
@@ -248,5 +322,66 @@ impl Arguments for AskHuman {
         ToolRequest::AskHuman {
             question: self.question,
         }
+    }
+}
+
+impl Arguments for GetIssue {
+    fn request(self) -> ToolRequest {
+        ToolRequest::Github(GithubCall::GetIssue { number: self.number })
+    }
+}
+
+impl Arguments for ListComments {
+    fn request(self) -> ToolRequest {
+        ToolRequest::Github(GithubCall::ListComments { number: self.number })
+    }
+}
+
+impl Arguments for GetPullRequest {
+    fn request(self) -> ToolRequest {
+        ToolRequest::Github(GithubCall::GetPullRequest { number: self.number })
+    }
+}
+
+impl Arguments for CommentIssue {
+    fn request(self) -> ToolRequest {
+        let Self { number, text } = self;
+        ToolRequest::Github(GithubCall::CommentIssue { number, text })
+    }
+}
+
+impl Arguments for CommentPullRequest {
+    fn request(self) -> ToolRequest {
+        let Self { number, text } = self;
+        ToolRequest::Github(GithubCall::CommentPullRequest { number, text })
+    }
+}
+
+impl Arguments for ReviewComment {
+    fn request(self) -> ToolRequest {
+        let Self {
+            number,
+            path,
+            line,
+            text,
+        } = self;
+        ToolRequest::Github(GithubCall::ReviewComment {
+            number,
+            path,
+            line,
+            text,
+        })
+    }
+}
+
+impl Arguments for UpdateCheckRun {
+    fn request(self) -> ToolRequest {
+        ToolRequest::Github(GithubCall::UpdateCheckRun { text: self.text })
+    }
+}
+
+impl Arguments for UpdateProjectFields {
+    fn request(self) -> ToolRequest {
+        ToolRequest::Github(GithubCall::UpdateProjectFields { fields: self.fields })
     }
 }

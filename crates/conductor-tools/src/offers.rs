@@ -12,8 +12,9 @@ use rmcp::handler::server::common::schema_for_input;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 
 use crate::arguments::{
-    Arguments, AskHuman, Bash, CreateFile, GitCommit, GitDiff, GitStatus, ListFiles, SearchFiles, StrReplace,
-    SubmitPlan, SubmitReview, SubmitTestReport, View,
+    Arguments, AskHuman, Bash, CommentIssue, CommentPullRequest, CreateFile, GetIssue, GetPullRequest,
+    GitCommit, GitDiff, GitStatus, ListComments, ListFiles, ReviewComment, SearchFiles, StrReplace,
+    SubmitPlan, SubmitReview, SubmitTestReport, UpdateCheckRun, UpdateProjectFields, View,
 };
 use crate::server::{Progress, Shelf};
 
@@ -92,6 +93,62 @@ fn writing() -> Vec<Offer> {
     ]
 }
 
+/// Reading what the run was shown of the forge; every role may.
+fn reading_the_forge() -> Vec<Offer> {
+    vec![
+        offer::<GetIssue>(
+            "github_get_issue",
+            "Reads the run's issue as it was approved; what strangers changed since is not in it.",
+            false,
+        ),
+        offer::<ListComments>(
+            "github_list_comments",
+            "Reads what people said below the run's issue, as it was approved.",
+            false,
+        ),
+        offer::<GetPullRequest>(
+            "github_get_pull_request",
+            "Tells number, page, branch and commits of the run's pull request.",
+            false,
+        ),
+    ]
+}
+
+/// Speaking at the forge; each is a wish that the run decides on, and the answer says what was decided.
+fn speaking(role: Role) -> Vec<Offer> {
+    let mut offers = vec![offer::<CommentIssue>(
+        "github_comment_issue",
+        "Asks for a comment on the run's issue; answers accepted, deferred or denied, never waits for the forge.",
+        true,
+    )];
+    // Where plans are made there is no pull request.
+    if role != Role::Planner {
+        offers.extend([
+            offer::<CommentPullRequest>(
+                "github_comment_pull_request",
+                "Asks for a comment on the run's pull request; denied while there is none.",
+                true,
+            ),
+            offer::<ReviewComment>(
+                "github_review_comment",
+                "Asks for a comment on the run's pull request about one line of a file.",
+                true,
+            ),
+            offer::<UpdateCheckRun>(
+                "github_update_check_run",
+                "Adds your words to Conductor's check run of the next proposed commit; its verdict is not yours.",
+                true,
+            ),
+            offer::<UpdateProjectFields>(
+                "github_update_project_fields",
+                "Sets Conductor's own fields on a project board; refused where none is kept.",
+                true,
+            ),
+        ]);
+    }
+    offers
+}
+
 /// What one role hands in.
 fn handing_in(role: Role) -> Vec<Offer> {
     match role {
@@ -135,6 +192,8 @@ impl Offers {
         if role.may_write() {
             offers.extend(writing());
         }
+        offers.extend(reading_the_forge());
+        offers.extend(speaking(role));
         offers.extend(handing_in(role));
         offers.push(offer::<AskHuman>(
             "ask_human",

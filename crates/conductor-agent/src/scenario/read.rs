@@ -2,6 +2,7 @@
 //!
 //! This module does not know what a scenario is played for.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -9,6 +10,7 @@ use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::fault::FaultKind;
 use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft};
 use conductor_domain::time::Millis;
+use conductor_port::agent::GithubCall;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -64,6 +66,7 @@ struct StepTable {
     write: Option<Content>,
     bash: Option<String>,
     comment: Option<String>,
+    github: Option<GithubTable>,
     submit_plan: Option<PlanDraft>,
     submit_review: Option<ReviewDraft>,
     submit_test_report: Option<TestReportDraft>,
@@ -89,6 +92,35 @@ struct Replacement {
     path: String,
     old: String,
     new: String,
+}
+
+/// A call of a tool for the forge; the tool takes what it needs of the rest.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GithubTable {
+    tool: GithubTool,
+    number: Option<u64>,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    line: u32,
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum GithubTool {
+    GetIssue,
+    ListComments,
+    GetPullRequest,
+    CommentIssue,
+    CommentPullRequest,
+    ReviewComment,
+    UpdateCheckRun,
+    UpdateProjectFields,
 }
 
 #[derive(Deserialize)]
@@ -179,6 +211,32 @@ fn step(text: &str, table: Spanned<StepTable>) -> Result<Step, Invalid> {
     })
 }
 
+fn github(table: GithubTable) -> GithubCall {
+    let GithubTable {
+        tool,
+        number,
+        text,
+        path,
+        line,
+        fields,
+    } = table;
+    match tool {
+        GithubTool::GetIssue => GithubCall::GetIssue { number },
+        GithubTool::ListComments => GithubCall::ListComments { number },
+        GithubTool::GetPullRequest => GithubCall::GetPullRequest { number },
+        GithubTool::CommentIssue => GithubCall::CommentIssue { number, text },
+        GithubTool::CommentPullRequest => GithubCall::CommentPullRequest { number, text },
+        GithubTool::ReviewComment => GithubCall::ReviewComment {
+            number,
+            path,
+            line,
+            text,
+        },
+        GithubTool::UpdateCheckRun => GithubCall::UpdateCheckRun { text },
+        GithubTool::UpdateProjectFields => GithubCall::UpdateProjectFields { fields },
+    }
+}
+
 /// Takes the one action of a step.
 fn only_action(table: StepTable) -> Result<Action, &'static str> {
     let calls = [
@@ -198,7 +256,10 @@ fn only_action(table: StepTable) -> Result<Action, &'static str> {
             content: file.content,
         }),
         table.bash.map(|command| Call::Bash { command }),
-        table.comment.map(|text| Call::Comment { text }),
+        table
+            .comment
+            .map(|text| Call::Github(GithubCall::CommentIssue { number: None, text })),
+        table.github.map(|table| Call::Github(github(table))),
         table.submit_plan.map(Call::SubmitPlan),
         table.submit_review.map(Call::SubmitReview),
         table.submit_test_report.map(Call::SubmitTestReport),

@@ -139,11 +139,7 @@ impl Player<'_> {
                     })
                     .await?
             }
-            Call::Comment { text } => {
-                self.tools
-                    .call(ToolRequest::Comment { text: text.clone() })
-                    .await?
-            }
+            Call::Github(call) => self.tools.call(ToolRequest::Github(call.clone())).await?,
             Call::SubmitPlan(draft) => self.tools.call(ToolRequest::SubmitPlan(draft.clone())).await?,
             Call::SubmitReview(draft) => self.tools.call(ToolRequest::SubmitReview(draft.clone())).await?,
             Call::SubmitTestReport(draft) => {

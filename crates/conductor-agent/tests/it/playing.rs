@@ -6,7 +6,7 @@ use conductor_domain::invocation::Purpose;
 use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft, Verdict};
 use conductor_domain::spec::{AgentBackend, Mode};
 use conductor_domain::time::Timestamp;
-use conductor_port::agent::{Agent as _, AgentEnd, ToolAnswer, ToolRequest};
+use conductor_port::agent::{Agent as _, AgentEnd, GithubCall, ToolAnswer, ToolRequest};
 
 use crate::kit::{ListedTools, agents, done, invoke, play, refused, task};
 
@@ -48,7 +48,10 @@ step = [
         },
         bash.clone(),
         bash,
-        ToolRequest::Comment { text: "hm".into() },
+        ToolRequest::Github(GithubCall::CommentIssue {
+            number: None,
+            text: "hm".into(),
+        }),
         ToolRequest::SubmitPlan(PlanDraft {
             summary: String::new(),
             approach: String::new(),

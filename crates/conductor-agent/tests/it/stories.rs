@@ -116,7 +116,7 @@ impl Tools for TrustingTools<'_> {
             | ToolRequest::GitStatus
             | ToolRequest::GitDiff
             | ToolRequest::GitCommit { .. } => refused("no story of ours calls it"),
-            ToolRequest::Comment { .. }
+            ToolRequest::Github(_)
             | ToolRequest::SubmitPlan(_)
             | ToolRequest::SubmitReview(_)
             | ToolRequest::SubmitTestReport(_) => done(""),

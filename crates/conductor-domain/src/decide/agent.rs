@@ -13,11 +13,15 @@ use crate::id::EffectId;
 use crate::invocation::{
     AgentFailure, CallWish, InvocationLimit, InvocationReport, Outcome, Purpose, Remains,
 };
-use crate::message::CommentRequest;
+use crate::message::{CheckNote, CommentPlace, CommentRequest};
 use crate::phase::{ExecutingStep, Phase, PlanningStep};
 use crate::plan::{Review, Verdict};
 use crate::refusal::Refusal;
+use crate::role::Speaker;
 use crate::run::Run;
+
+/// How many messages of a run may wait for the throttle before its agents must keep their remarks to themselves.
+const MOST_WAITING: usize = 20;
 
 /// Anchors the invocation's tool log and papers in the run's chain, whatever it came to (TOOL-4).
 ///
@@ -229,7 +233,43 @@ pub(super) fn comment(
     {
         return Err(Refusal::InvocationIsOver);
     }
-    draft.say(speech::remark(comment));
+    let deny = |draft: &mut Draft<'_>, reason: String| {
+        draft.record(Event::CommentDenied {
+            invocation: invocation.clone(),
+            reason,
+        });
+    };
+    let waiting = &draft.run().throttle.deferred;
+    let is_waiting = waiting
+        .iter()
+        .any(|message| message.speaker == Speaker::Agent(comment.role) && message.kept() == [&comment.text]);
+    match (&comment.place, draft.run().pull_request.clone()) {
+        (CommentPlace::Check, _) => draft.record(Event::CheckNoted {
+            note: CheckNote {
+                role: comment.role,
+                text: comment.text.clone(),
+            },
+        }),
+        (CommentPlace::Issue | CommentPlace::PullRequest | CommentPlace::Line { .. }, _) if is_waiting => {
+            deny(draft, "the same words wait to be said already".to_owned());
+        }
+        (CommentPlace::Issue | CommentPlace::PullRequest | CommentPlace::Line { .. }, _)
+            if waiting.len() >= MOST_WAITING =>
+        {
+            deny(
+                draft,
+                format!("{MOST_WAITING} messages wait to be said; put what matters into your result"),
+            );
+        }
+        (CommentPlace::Issue, _) => draft.say(speech::remark(comment)),
+        (CommentPlace::PullRequest | CommentPlace::Line { .. }, Some(pull_request)) => {
+            draft.say(speech::pull_request_remark(comment, &pull_request));
+        }
+        (CommentPlace::PullRequest | CommentPlace::Line { .. }, None) => deny(
+            draft,
+            "the run has no pull request yet; comment on the issue, or put it into your result".to_owned(),
+        ),
+    }
     Ok(())
 }
 

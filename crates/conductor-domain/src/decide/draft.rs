@@ -132,21 +132,52 @@ impl<'a> Draft<'a> {
     }
 
     /// Sends what waited as one message, with `last` at its end.
+    ///
+    /// What belongs on the pull request is a message of its own: without a last word only the place that waited longest
+    /// has its turn, because one message is earned at a time.
     pub(super) fn flush(&mut self, last: Option<Message>) {
-        let mut waiting = self.run.throttle.deferred.clone();
+        let waiting = self.run.throttle.deferred.clone();
+        let is_first_for_pull_request = waiting.first().is_some_and(Message::is_for_pull_request);
         let count = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
+        let (on_pull_request, mut on_issue): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(Message::is_for_pull_request);
         if count > 0 {
             self.record(Event::MessagesFlushed { count });
         }
-        waiting.extend(last);
-        if let Some(message) = speech::coalesced(waiting) {
+        if let Some(last) = last {
+            on_issue.push(last);
+            self.send(on_pull_request);
+            self.send(on_issue);
+            return;
+        }
+        let (now, later) = if is_first_for_pull_request {
+            (on_pull_request, on_issue)
+        } else {
+            (on_issue, on_pull_request)
+        };
+        self.send(now);
+        for message in later {
+            self.record(Event::MessageDeferred {
+                message: Box::new(message),
+            });
+        }
+    }
+
+    /// Sends messages for one place as one.
+    fn send(&mut self, messages: Vec<Message>) {
+        if let Some(message) = speech::coalesced(messages) {
             self.record(Event::MessageSent { at: self.at.now });
             self.post(message);
         }
     }
 
     fn post(&mut self, message: Message) {
-        let target = CommentTarget::Issue(self.run.spec.issue);
+        let target = match &self.run.pull_request {
+            Some(pull_request) if message.is_for_pull_request() => {
+                CommentTarget::PullRequest(pull_request.number)
+            }
+            Some(_) | None => CommentTarget::Issue(self.run.spec.issue),
+        };
         self.ask(Effect::PostComment {
             target,
             message: Box::new(message),

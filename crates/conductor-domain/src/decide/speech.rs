@@ -8,7 +8,7 @@ use crate::gate::{Gate, GateKind};
 use crate::hold::Hold;
 use crate::id::{CommitId, OperatorName};
 use crate::invocation::CallWish;
-use crate::message::{Body, CommentRequest, Message, MessageKind, code, harmless, visible};
+use crate::message::{Body, CommentPlace, CommentRequest, Message, MessageKind, code, harmless, visible};
 use crate::phase::{ApprovedPlan, Phase, Proposing};
 use crate::plan::{Plan, Review, TestReport};
 use crate::role::{Role, Speaker};
@@ -197,6 +197,21 @@ pub(super) fn remark(comment: &CommentRequest) -> Message {
         details: vec![],
     };
     with_kept(message, &comment.text)
+}
+
+/// A remark on the pull request; about a line of the commit that was proposed last, if it names one.
+pub(super) fn pull_request_remark(comment: &CommentRequest, pull_request: &PullRequest) -> Message {
+    let message = Message {
+        kind: MessageKind::PullRequestRemark,
+        headline: match &comment.place {
+            CommentPlace::Line { path, line } => format!("left a remark on {}, line {line}", code(path)),
+            CommentPlace::Issue | CommentPlace::PullRequest | CommentPlace::Check => {
+                "left a remark on the pull request".to_owned()
+            }
+        },
+        ..remark(comment)
+    };
+    with_detail(message, "commit", pull_request.head.as_str())
 }
 
 pub(super) fn changes_requested(by: &str) -> Message {

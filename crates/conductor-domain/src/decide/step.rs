@@ -134,6 +134,7 @@ fn propose(run: &Run, proposing: &Proposing, workspace: &Workspace) -> Option<Ef
             head: workspace.head.clone(),
             title: "Planned, approved, implemented, tested, reviewed".to_owned(),
             summary: speech::check_summary(run, proposing),
+            notes: run.check_notes.clone(),
         }),
     }
 }

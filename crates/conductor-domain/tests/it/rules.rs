@@ -9,7 +9,7 @@ use conductor_domain::hold::HoldKind;
 use conductor_domain::input::{Action, Input, Report};
 use conductor_domain::invariant::{BrokenLaw, broken_law};
 use conductor_domain::invocation::{Purpose, Remains, ToolLogHead};
-use conductor_domain::message::{Body, CommentRequest};
+use conductor_domain::message::{Body, CommentPlace, CommentRequest};
 use conductor_domain::phase::Phase;
 use conductor_domain::role::Role;
 use conductor_domain::run::{Counters, InFlight};
@@ -118,6 +118,7 @@ fn only_a_running_invocation_may_ask_for_a_comment() {
         let comment = CommentRequest {
             role: Role::Planner,
             text: kept(ArtifactKind::Feedback, "hi"),
+            place: CommentPlace::Issue,
         };
         world
             .give(Input::RequestComment { invocation, comment })

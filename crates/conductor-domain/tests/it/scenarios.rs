@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use conductor_domain::effect::Effect;
+use conductor_domain::effect::{CommentTarget, Effect};
 use conductor_domain::event::Event;
 use conductor_domain::invocation::{Invocation, Source};
 use conductor_domain::{Decision, Run};
@@ -141,6 +141,7 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
             }
             Event::EgressDenied { denial, .. } => format!("egress_denied: {denial}"),
             Event::Noted { what } => format!("noted: {what}"),
+            Event::CommentDenied { reason, .. } => format!("comment_denied: {reason}"),
             Event::MessageDeferred { message } => format!("message_deferred: {}", message.headline),
             Event::RunCancelled { reason } => format!("run_cancelled: {reason}"),
             Event::RunFailed { reason } => format!("run_failed: {reason}"),
@@ -157,7 +158,14 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
                 invocation.attempt,
                 reads(invocation)
             ),
+            Effect::PostComment {
+                target: CommentTarget::PullRequest(_),
+                message,
+            } => format!("post_comment on the pull request: {}", message.headline),
             Effect::PostComment { message, .. } => format!("post_comment: {}", message.headline),
+            Effect::PublishCheck { notes, .. } if !notes.is_empty() => {
+                format!("publish_check with {} notes", notes.len())
+            }
             Effect::CleanUp {
                 delete_branch: Some(branch),
             } => format!("clean_up, delete {branch}"),

@@ -20,7 +20,7 @@ use conductor_domain::input::{Action, PolicyVerdict, Report};
 use conductor_domain::invocation::{
     AgentFailure, CallWish, InvocationLimit, InvocationReport, Outcome, ToolLogHead, Usage,
 };
-use conductor_domain::message::CommentRequest;
+use conductor_domain::message::{CommentPlace, CommentRequest};
 use conductor_domain::plan::{Plan, Review, TestReport, Verdict};
 use conductor_domain::role::Role;
 use conductor_domain::skill::SkillLock;
@@ -313,13 +313,23 @@ fn agent(world: &World, role: &str, words: &[&str]) -> Option<Input> {
     let invoke = world.waiting(EffectKind::Invoke)?;
     let text = |from: usize| words.get(from..).unwrap_or_default().join(" ");
     let outcome = match (role, words) {
-        (_, ["comments", ..]) => {
+        (_, ["comments" | "notes", ..]) => {
+            let (place, from) = match words {
+                ["notes", ..] => (CommentPlace::Check, 1),
+                [_, "on", "pr", ..] => (CommentPlace::PullRequest, 3),
+                [_, "on", "line", ..] => {
+                    let path = "src/a`b.rs".into();
+                    (CommentPlace::Line { path, line: 12 }, 3)
+                }
+                _ => (CommentPlace::Issue, 1),
+            };
             let role = Role::ALL
                 .into_iter()
                 .find(|known| known.to_string().to_lowercase() == role)?;
             let comment = CommentRequest {
                 role,
-                text: kept(ArtifactKind::Feedback, &text(1)),
+                text: kept(ArtifactKind::Feedback, &text(from)),
+                place,
             };
             return Some(Input::RequestComment {
                 invocation: invoke.id,

@@ -205,6 +205,11 @@ fn who_may_say_what() {
         (MessageKind::Failure, [true, false, false, false, false], true),
         (MessageKind::Question, [true, true, true, true, true], true),
         (MessageKind::Remark, [false, true, true, true, true], false),
+        (
+            MessageKind::PullRequestRemark,
+            [false, true, true, true, true],
+            false,
+        ),
         (MessageKind::Digest, [true, false, false, false, false], false),
     ];
     for (kind, may, passes) in table {

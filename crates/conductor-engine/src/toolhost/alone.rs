@@ -19,6 +19,7 @@ use tokio::sync::RwLock;
 use tokio::task::JoinHandle;
 
 use super::log::{Entry, Log, open};
+use super::rules::Whose;
 use super::{rules, worktree};
 use crate::redact::Redact;
 
@@ -99,7 +100,7 @@ impl Tools for Alone {
             return Ok(ToolAnswer::Stop);
         };
         let role = self.role;
-        let verdict = rules::judge(&self.authority, role, &request);
+        let verdict = rules::judge(&self.authority, role, &request, Whose::Own);
         let entry = rules::entry(&request, &verdict, &|text| self.redact(text));
         if verdict.ruling != Ruling::Allow {
             let result = "not done".to_owned();

@@ -10,16 +10,31 @@ use conductor_port::agent::ToolRequest;
 use conductor_port::executor::Pattern;
 use serde_json::json;
 
+use super::forge;
 use super::log::Entry;
 use crate::record::canonical;
 
 /// The longest target that the log shows.
 const MAX_TARGET: usize = 200;
 
+/// Whose a thing at the forge is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The run's own, or nobody's.
+    Own,
+    /// Somebody else's.
+    Other,
+}
+
 /// Asks the policies whether a role may call a tool; what is not plainly allowed is not done.
-pub(super) fn judge(authority: &Authority, role: Role, request: &ToolRequest) -> Verdict {
-    let asked = Request::of_tool(role, action(request), path(request));
-    let verdict = asked.map(|asked| authority.judge(&asked));
+pub(super) fn judge(authority: &Authority, role: Role, request: &ToolRequest, whose: Whose) -> Verdict {
+    let asked = Request::of_tool(role, request.name(), path(request));
+    let verdict = asked.map(|mut asked| {
+        if whose == Whose::Other {
+            asked.target = asked.target.of_others();
+        }
+        authority.judge(&asked)
+    });
     verdict.unwrap_or_else(|| Verdict {
         ruling: Ruling::Deny,
         reason: "there is no such tool".to_owned(),
@@ -36,15 +51,6 @@ pub(super) fn refusal(role: Role, request: &ToolRequest, verdict: &Verdict) -> S
     }
 }
 
-/// What policies call it: a remark goes to the run's own issue, or to its pull request once there is one.
-fn action(request: &ToolRequest) -> &'static str {
-    if matches!(request, ToolRequest::Comment { .. }) {
-        "github_comment_issue"
-    } else {
-        request.name()
-    }
-}
-
 fn path(request: &ToolRequest) -> &str {
     match request {
         ToolRequest::View { path }
@@ -56,7 +62,7 @@ fn path(request: &ToolRequest) -> &str {
         | ToolRequest::GitStatus
         | ToolRequest::GitDiff
         | ToolRequest::GitCommit { .. }
-        | ToolRequest::Comment { .. }
+        | ToolRequest::Github(_)
         | ToolRequest::SubmitPlan(_)
         | ToolRequest::SubmitReview(_)
         | ToolRequest::SubmitTestReport(_)
@@ -88,10 +94,7 @@ pub(super) fn entry(request: &ToolRequest, verdict: &Verdict, redact: &dyn Fn(&s
         }
         ToolRequest::GitStatus | ToolRequest::GitDiff => ("worktree".to_owned(), json!({})),
         ToolRequest::GitCommit { message } => ("worktree".to_owned(), json!({ "message": redact(message) })),
-        ToolRequest::Comment { text } => (
-            "issue or pull request".to_owned(),
-            json!({ "text": redact(text) }),
-        ),
+        ToolRequest::Github(call) => (forge::target(call), forge::arguments(call, redact)),
         ToolRequest::SubmitPlan(draft) => ("plan".to_owned(), json!(redact(&canonical(draft)))),
         ToolRequest::SubmitReview(draft) => ("review".to_owned(), json!(redact(&canonical(draft)))),
         ToolRequest::SubmitTestReport(draft) => ("test report".to_owned(), json!(redact(&canonical(draft)))),
@@ -134,7 +137,7 @@ pub(super) fn words(request: &ToolRequest, redact: &dyn Fn(&str) -> String) -> R
         },
         ToolRequest::GitStatus | ToolRequest::GitDiff => (String::new(), String::new()),
         ToolRequest::GitCommit { message } => (String::new(), message.clone()),
-        ToolRequest::Comment { text } => (String::new(), text.clone()),
+        ToolRequest::Github(call) => (forge::target(call), forge::spoken(call)),
         ToolRequest::SubmitPlan(draft) => (String::new(), canonical(draft)),
         ToolRequest::SubmitReview(draft) => (String::new(), canonical(draft)),
         ToolRequest::SubmitTestReport(draft) => (String::new(), canonical(draft)),
@@ -163,7 +166,10 @@ fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft};
+    use conductor_port::agent::GithubCall;
 
     use super::*;
 
@@ -191,7 +197,27 @@ mod tests {
                 command: "true".into(),
             },
             ToolRequest::GitCommit { message: "m".into() },
-            ToolRequest::Comment { text: "hm".into() },
+            ToolRequest::Github(GithubCall::GetIssue { number: None }),
+            ToolRequest::Github(GithubCall::ListComments { number: None }),
+            ToolRequest::Github(GithubCall::GetPullRequest { number: None }),
+            ToolRequest::Github(GithubCall::CommentIssue {
+                number: None,
+                text: "hm".into(),
+            }),
+            ToolRequest::Github(GithubCall::CommentPullRequest {
+                number: None,
+                text: "hm".into(),
+            }),
+            ToolRequest::Github(GithubCall::ReviewComment {
+                number: None,
+                path: "a".into(),
+                line: 1,
+                text: "hm".into(),
+            }),
+            ToolRequest::Github(GithubCall::UpdateCheckRun { text: "hm".into() }),
+            ToolRequest::Github(GithubCall::UpdateProjectFields {
+                fields: BTreeMap::new(),
+            }),
             ToolRequest::SubmitPlan(PlanDraft {
                 summary: "s".into(),
                 approach: "a".into(),
@@ -224,22 +250,40 @@ mod tests {
             .map(|role| {
                 let tools: Vec<&str> = every_request()
                     .iter()
-                    .filter(|request| judge(&authority, role, request).ruling == Ruling::Allow)
+                    .filter(|request| judge(&authority, role, request, Whose::Own).ruling == Ruling::Allow)
                     .map(ToolRequest::name)
                     .collect();
                 format!("{role}: {}", tools.join(" "))
             })
             .collect();
         let reads = "view list_files search_files git_status git_diff";
+        let forge = "github_get_issue github_list_comments github_get_pull_request github_comment_issue \
+                     github_comment_pull_request github_review_comment github_update_check_run \
+                     github_update_project_fields";
         assert_eq!(
             table,
             [
-                format!("Planner: {reads} comment submit_plan ask_human"),
-                format!("Reviewer: {reads} comment submit_review ask_human"),
-                format!("Implementer: {reads} create_file str_replace bash git_commit comment ask_human"),
-                format!("Tester: {reads} comment submit_test_report ask_human"),
+                format!("Planner: {reads} {forge} submit_plan ask_human"),
+                format!("Reviewer: {reads} {forge} submit_review ask_human"),
+                format!("Implementer: {reads} create_file str_replace bash git_commit {forge} ask_human"),
+                format!("Tester: {reads} {forge} submit_test_report ask_human"),
             ]
         );
+    }
+
+    /// TOOL-3: what belongs to others is neither read nor written, by any role.
+    #[test]
+    fn nobody_reaches_what_is_not_the_runs_own() {
+        let authority = shipped();
+        for role in Role::ALL {
+            for request in every_request() {
+                if matches!(request, ToolRequest::Github(_)) {
+                    let verdict = judge(&authority, role, &request, Whose::Other);
+                    assert_eq!(verdict.policy, "deny-by-default", "{role} {}", request.name());
+                    assert_eq!(verdict.ruling, Ruling::Deny, "{role} {}", request.name());
+                }
+            }
+        }
     }
 
     /// TOOL-3: a path is judged as what it is, however it is written.
@@ -257,7 +301,7 @@ mod tests {
                 path: path.to_owned(),
                 content: vec![],
             };
-            let verdict = judge(&authority, Role::Implementer, &request);
+            let verdict = judge(&authority, Role::Implementer, &request, Whose::Own);
             assert_eq!(verdict.policy, "forge-settings", "{path}");
         }
     }
@@ -268,7 +312,7 @@ mod tests {
         let request = ToolRequest::Bash {
             command: format!("echo SECRET {}", "x".repeat(500)),
         };
-        let verdict = judge(&shipped(), Role::Planner, &request);
+        let verdict = judge(&shipped(), Role::Planner, &request, Whose::Own);
         let entry = entry(&request, &verdict, &|text| text.replace("SECRET", "[redacted]"));
         assert_eq!(entry.decision, "deny");
         assert!(entry.target.starts_with("echo [redacted] xxx"));

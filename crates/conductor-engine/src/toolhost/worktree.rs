@@ -62,7 +62,7 @@ pub(super) async fn act(
             let script = "git add --all && git commit --quiet --message \"$1\" && git log -1 --oneline";
             run(sandbox, time, &["bash", "-c", script, "commit", message]).await?
         }
-        ToolRequest::Comment { .. }
+        ToolRequest::Github(_)
         | ToolRequest::SubmitPlan(_)
         | ToolRequest::SubmitReview(_)
         | ToolRequest::SubmitTestReport(_)

@@ -62,7 +62,7 @@ fn events() -> BTreeSet<&'static str> {
         EffectRetryScheduled => "effect_retry_scheduled", EffectStopRequested => "effect_stop_requested",
         EnvironmentRecreated => "environment_recreated", MessageSent => "message_sent",
         MessageDeferred => "message_deferred", MessagesFlushed => "messages_flushed",
-        CommentDenied => "comment_denied", EgressDenied => "egress_denied", Reminded => "reminded", PullRequestSeen => "pull_request_seen",
+        CommentDenied => "comment_denied", CheckNoted => "check_noted", EgressDenied => "egress_denied", Reminded => "reminded", PullRequestSeen => "pull_request_seen",
         Noted => "noted",
     })
 }

@@ -6,5 +6,6 @@ mod policies;
 mod tools;
 mod stop;
 mod flow;
+mod forge_tools;
 mod look;
 mod sandboxes;

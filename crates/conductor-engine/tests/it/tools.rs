@@ -16,7 +16,7 @@ use conductor_engine::audit::{self, Problem};
 use conductor_engine::redact::KnownForms;
 use conductor_engine::{chain, record};
 use conductor_port::Fault;
-use conductor_port::agent::{AgentEnd, Task, ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{AgentEnd, GithubCall, Task, ToolAnswer, ToolRequest, Tools};
 use conductor_port::blobs::{Blobs as _, ToolCall, ToolLog};
 use conductor_port::clock::Clock as _;
 use conductor_port::ledger::Record;
@@ -442,9 +442,10 @@ async fn a_secret_goes_nowhere() {
                 tools.say(&format!("the key is {SECRET}")).await;
                 tools.call(ToolRequest::View { path: SECRET.into() }).await?;
                 tools
-                    .call(ToolRequest::Comment {
+                    .call(ToolRequest::Github(GithubCall::CommentIssue {
+                        number: None,
                         text: format!("look: {SECRET}"),
-                    })
+                    }))
                     .await?;
                 tools.call(plan(&format!("use {SECRET}"))).await?;
                 Ok(AgentEnd::Finished { tokens: 1 })
@@ -496,7 +497,12 @@ async fn a_secret_goes_nowhere() {
 /// TOOL-4a: a comment is answered once it is committed, and never waits for the forge.
 #[tokio::test(start_paused = true)]
 async fn a_comment_is_accepted_deferred_or_denied() {
-    let comment = |text: &str| ToolRequest::Comment { text: text.into() };
+    let comment = |text: &str| {
+        ToolRequest::Github(GithubCall::CommentIssue {
+            number: None,
+            text: text.into(),
+        })
+    };
     let mut requests = vec![comment(" ")];
     requests.extend((0..5).map(|n| comment(&format!("remark {n}"))));
     requests.push(plan("a plan"));

@@ -387,6 +387,22 @@ impl Actor {
 }
 
 impl Target {
+    /// The same kind of thing at the forge, belonging to somebody else; anything else belongs to nobody.
+    #[must_use]
+    pub fn of_others(self) -> Self {
+        match self {
+            Self::Issue { .. } => Self::Issue { is_own: false },
+            Self::PullRequest { .. } => Self::PullRequest { is_own: false },
+            Self::CheckRun { .. } => Self::CheckRun { is_own: false },
+            Self::ProjectFields { .. } => Self::ProjectFields { is_own: false },
+            Self::Worktree { .. }
+            | Self::Outcome
+            | Self::Human
+            | Self::Repository { .. }
+            | Self::Host { .. } => self,
+        }
+    }
+
     fn sketch(&self) -> Sketch {
         let own = |kind, is_own: bool| {
             let id = if is_own { "own" } else { "other" };

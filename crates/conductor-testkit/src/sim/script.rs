@@ -10,7 +10,7 @@ use conductor_domain::fault::Fault;
 use conductor_domain::invocation::Purpose;
 use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft, Verdict};
 use conductor_domain::testing::Ending;
-use conductor_port::agent::{AgentEnd, Task, ToolRequest, Tools};
+use conductor_port::agent::{AgentEnd, GithubCall, Task, ToolRequest, Tools};
 
 use crate::agent::FakeAgent;
 use crate::workspace::Tree;
@@ -106,9 +106,10 @@ async fn implement(world: &World, file: &str, tools: &dyn Tools) -> Result<(), F
     let made = tools.call(request).await?;
     think(world).await;
     tools
-        .call(ToolRequest::Comment {
+        .call(ToolRequest::Github(GithubCall::CommentIssue {
+            number: None,
             text: "I am at it.".to_owned(),
-        })
+        }))
         .await?;
     if matches!(made, conductor_port::agent::ToolAnswer::Refused { .. }) {
         // The first try is there already: mend it.

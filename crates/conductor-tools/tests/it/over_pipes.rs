@@ -93,15 +93,35 @@ impl Client {
 #[tokio::test]
 async fn each_role_is_offered_its_own_tools() {
     let reading = ["view", "list_files", "search_files", "git_status", "git_diff"];
+    let writing = |role| match role {
+        Role::Implementer => vec!["create_file", "str_replace", "bash", "git_commit"],
+        Role::Planner | Role::Reviewer | Role::Tester => vec![],
+    };
+    let forge = [
+        "github_get_issue",
+        "github_list_comments",
+        "github_get_pull_request",
+        "github_comment_issue",
+        "github_comment_pull_request",
+        "github_review_comment",
+        "github_update_check_run",
+        "github_update_project_fields",
+    ];
     let own = |role| match role {
         Role::Planner => vec!["submit_plan"],
         Role::Reviewer => vec!["submit_review"],
         Role::Tester => vec!["submit_test_report"],
-        Role::Implementer => vec!["create_file", "str_replace", "bash", "git_commit"],
+        Role::Implementer => vec![],
     };
     for role in Role::ALL {
         let mut client = Client::greeted(role, Told::new()).await;
         let mut expected = reading.to_vec();
+        expected.extend(writing(role));
+        expected.extend(if role == Role::Planner {
+            &forge[..4]
+        } else {
+            &forge[..]
+        });
         expected.extend(own(role));
         expected.push("ask_human");
         assert_eq!(client.names().await, expected, "{role}");
