@@ -335,7 +335,7 @@ mod tests {
             .filter_map(|request| plainly(request).ok())
             .collect();
         let distinct: std::collections::BTreeSet<&String> = shown.iter().collect();
-        assert_eq!((shown.len(), distinct.len()), (14, 14), "{shown:?}");
+        assert_eq!((shown.len(), distinct.len()), (21, 21), "{shown:?}");
         let longest = "x".repeat(MAX_TEXT - "bash \n\n".len());
         assert_eq!(plainly(&bash(&longest)).map(|words| words.len()), Ok(MAX_TEXT));
         let too_long = plainly(&bash(&format!("{longest}x"))).expect_err("one byte too many");
