@@ -18,6 +18,7 @@ use crate::invocation::{CallWish, Papers, Purpose, ToolLogHead};
 use crate::message::{CheckNote, Message};
 use crate::phase::{AfterTests, EndReason};
 use crate::plan::{Plan, Review, TestReport};
+use crate::relief::Relief;
 use crate::spec::{Priority, RunSpec};
 use crate::testing::{RedFirstOutcome, TestRun};
 use crate::time::Timestamp;
@@ -162,6 +163,10 @@ pub enum Event {
     PhaseRetried { by: OperatorName },
     /// The run moved in the queue.
     Reprioritized { priority: Priority },
+    /// An operator lifted one policy's no to one call for a while.
+    ReliefGranted { relief: Relief },
+    /// An operator took that back.
+    ReliefRevoked { number: u32, by: OperatorName },
     /// An invocation ended; its tool log and papers are anchored here.
     /// `counts` is whether the agent got its chance: a stopped or interrupted one starts over with the same number.
     InvocationEnded {
@@ -255,7 +260,7 @@ impl Event {
             RunCompleted => "run_completed", RunCancelled => "run_cancelled", RunFailed => "run_failed",
             CleanedUp => "cleaned_up", CleanUpFailed => "clean_up_failed", HoldPlaced => "hold_placed", HoldReleased => "hold_released",
             QuestionAnswered => "question_answered", PhaseRetried => "phase_retried",
-            Reprioritized => "reprioritized", InvocationEnded => "invocation_ended",
+            Reprioritized => "reprioritized", ReliefGranted => "relief_granted", ReliefRevoked => "relief_revoked", InvocationEnded => "invocation_ended",
             AgentFailed => "agent_failed", Interrupted => "interrupted", EffectRequested => "effect_requested",
             EffectSettled => "effect_settled", EffectRetryScheduled => "effect_retry_scheduled",
             EffectStopRequested => "effect_stop_requested", EnvironmentRecreated => "environment_recreated",

@@ -48,6 +48,7 @@ fn born(spec: &RunSpec) -> Run {
         call: None,
         calls_asked: 0,
         approved_calls: vec![],
+        reliefs: vec![],
         check_notes: vec![],
     }
 }
@@ -285,6 +286,12 @@ fn apply(run: &mut Run, event: &Event) {
             run.clean_up_failed = None;
         }
         Event::Reprioritized { priority } => run.priority = *priority,
+        Event::ReliefGranted { relief } => run.reliefs.push(relief.clone()),
+        Event::ReliefRevoked { number, by } => {
+            for relief in run.reliefs.iter_mut().filter(|relief| relief.number == *number) {
+                relief.revoked_by = Some(by.clone());
+            }
+        }
         Event::InvocationEnded { purpose, counts, .. } => {
             if *counts {
                 *run.counters.invocations.entry(*purpose).or_default() += 1;

@@ -15,8 +15,10 @@ use crate::gate::GateKind;
 use crate::id::{CommitId, EffectId, OperatorName, PullRequestNumber};
 use crate::invocation::{InvocationReport, Remains};
 use crate::message::CommentRequest;
+use crate::relief::ReliefScope;
 use crate::spec::{Priority, RunSpec};
 use crate::testing::{RedFirstOutcome, TestRun};
+use crate::time::Timestamp;
 
 /// Something that happens to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +144,20 @@ pub enum Action {
     Reprioritize {
         /// Where to.
         priority: Priority,
+    },
+    /// Lifts one policy's no to one call for a while (SEC-1).
+    GrantRelief {
+        /// What for.
+        scope: ReliefScope,
+        /// Why.
+        justification: String,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Takes an override back.
+    RevokeRelief {
+        /// Which, by its number.
+        number: u32,
     },
 }
 

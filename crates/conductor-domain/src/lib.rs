@@ -22,6 +22,7 @@ pub mod egress;
 pub mod testing;
 pub mod diff;
 pub mod hold;
+pub mod relief;
 pub mod gate;
 pub mod phase;
 pub mod run;

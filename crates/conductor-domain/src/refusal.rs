@@ -85,6 +85,18 @@ pub enum Refusal {
     /// The run does not wait for this time, or it has not come.
     #[error("the run does not wait for this time")]
     NotDue,
+    /// Nobody could judge the override later, or it would be kept with a secret in it.
+    #[error("the justification {why}")]
+    JustificationUnfit {
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// An override ends, and soon.
+    #[error("an override lasts longer than no time and at most 24 hours")]
+    ReliefTooLong,
+    /// No such override is in force.
+    #[error("the run has no such override in force")]
+    NoSuchRelief,
 }
 
 fn hold_name(kind: HoldKind) -> &'static str {
@@ -119,6 +131,9 @@ impl Refusal {
             Self::ReportDoesNotFit { .. } => "CDR0115",
             Self::InvocationIsOver => "CDR0116",
             Self::NotDue => "CDR0117",
+            Self::JustificationUnfit { .. } => "CDR0118",
+            Self::ReliefTooLong => "CDR0119",
+            Self::NoSuchRelief => "CDR0120",
         }
     }
 
@@ -144,6 +159,13 @@ impl Refusal {
             Self::DeniedByPolicy { .. } => "ask whoever keeps the policy",
             Self::KillSwitchIsOn => "turn it off first",
             Self::NoTestCommand => "give one with `conductor repo add … --test '<command>'`",
+            Self::JustificationUnfit { .. } => {
+                "say in a sentence why this call is right, without any secret: it is kept and shown"
+            }
+            Self::ReliefTooLong => {
+                "give it minutes with --for; what must last is a policy (`conductor policy set`)"
+            }
+            Self::NoSuchRelief => "`conductor policy overrides <run>` lists them",
             Self::UnknownEffect | Self::ReportDoesNotFit { .. } | Self::InvocationIsOver | Self::NotDue => {
                 "this comes from inside Conductor; if you see it, please report it"
             }

@@ -14,6 +14,7 @@ use crate::id::{CommitId, EffectId, RunId};
 use crate::invocation::{CallWish, Purpose};
 use crate::message::CheckNote;
 use crate::phase::{Phase, Workspace};
+use crate::relief::Relief;
 use crate::spec::{Priority, RunSpec};
 use crate::throttle::Throttle;
 use crate::time::Timestamp;
@@ -59,6 +60,9 @@ pub struct Run {
     /// Calls that a human approved for the step at work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved_calls: Vec<CallWish>,
+    /// The overrides that operators granted it, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reliefs: Vec<Relief>,
     /// What its agents want to stand in the next check run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub check_notes: Vec<CheckNote>,

@@ -3,6 +3,8 @@
 //! Somebody else may commit to the same run meanwhile; then the input is decided again on what stands there now.
 //! Refusals leave no trace. This module does not know how a batch is made or kept.
 
+mod verdict;
+
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
 use conductor_domain::hold::HoldKind;
@@ -10,10 +12,8 @@ use conductor_domain::id::{IssueNumber, RunId};
 use conductor_domain::input::{Input, PolicyVerdict};
 use conductor_domain::instance::{Instance, InstanceInput, decide_instance};
 use conductor_domain::refusal::Refusal;
-use conductor_domain::spec::RunSpec;
 use conductor_domain::time::Timestamp;
 use conductor_domain::{Context, Run, decide};
-use conductor_policy::authority::{Action, Actor, Level, Request, Ruling, Target};
 use conductor_port::inbox::{Accepted, Submission, SubmitError};
 use conductor_port::ledger::{AppendError, RunRow, Settlement, StreamId};
 use conductor_port::views::{RunFilter, Views};
@@ -125,7 +125,8 @@ pub(crate) async fn take_in(engine: &Engine, arrival: Arrival) -> Result<Taken, 
 
 async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, NotTaken> {
     let input = redact_value(engine.options.redactor.as_ref(), &arrival.input)?;
-    let policy = verdict(engine, &arrival.run, &input).await?;
+    verdict::refuse_secret(&arrival.input, &input)?;
+    let policy = Box::pin(verdict::reach(engine, &arrival.run, &input)).await?;
     for _ in 0..TRIES {
         let standing = standing(engine.ports.views.as_ref(), &arrival.run).await?;
         let context = Context {
@@ -144,7 +145,8 @@ async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, N
             context,
             decision,
         };
-        match commit::commit_run(engine, order).await {
+        // Boxed, like what else holds a whole run: futures of futures of runs grow.
+        match Box::pin(commit::commit_run(engine, order)).await {
             Ok(seq) => {
                 return Ok(Taken {
                     accepted: Accepted {
@@ -227,58 +229,6 @@ pub(crate) fn state(row: &RunRow) -> Result<Run, Fault> {
     })
 }
 
-/// Reaches the verdict on a start: registered repositories may be worked on while the kill switch is off, by whom the
-/// policies allow that the run is held to (BEY-10).
-async fn verdict(engine: &Engine, run: &RunId, input: &Input) -> Result<PolicyVerdict, NotTaken> {
-    let Input::StartRun { spec } = input else {
-        return Ok(PolicyVerdict::Allow);
-    };
-    if spec.run != *run {
-        return Err(Fault::permanent(format!("run {} was submitted under the name {run}", spec.run)).into());
-    }
-    let (instance, _head) = engine.ports.views.instance().await?;
-    if instance.kill_switch {
-        return Err(Refusal::KillSwitchIsOn.into());
-    }
-    Ok(match instance.repos.get(&spec.repo.id) {
-        Some(registration) if registration.project == spec.project => {
-            if !rules::are_current(spec, &instance) {
-                return Ok(PolicyVerdict::Deny {
-                    reason: format!("other policies count for {} now; start it again", spec.repo),
-                });
-            }
-            may_start(engine, spec).await?
-        }
-        Some(registration) => PolicyVerdict::Deny {
-            reason: format!("{} belongs to project `{}`", spec.repo, registration.project),
-        },
-        None => PolicyVerdict::Deny {
-            reason: format!("{} is not registered", spec.repo),
-        },
-    })
-}
-
-/// Asks the policies that the run is held to whether its starter may start it; what the starter wrote has no say.
-async fn may_start(engine: &Engine, spec: &RunSpec) -> Result<PolicyVerdict, Fault> {
-    let authority = rules::of_start(engine, spec).await?;
-    let verdict = authority.judge(&Request::new(
-        Actor::Operator {
-            name: spec.started_by.to_string(),
-            level: Level::Operator,
-        },
-        Action::StartRun,
-        Target::Repository {
-            name: spec.repo.to_string(),
-            change: None,
-        },
-    ));
-    let reason = format!("{}: {}", verdict.policy, verdict.reason);
-    Ok(match verdict.ruling {
-        Ruling::Allow => PolicyVerdict::Allow,
-        Ruling::RequireApproval | Ruling::Deny => PolicyVerdict::Deny { reason },
-    })
-}
-
 /// Sees to what a commit itself cannot do: for a run, that it knows of the kill switch and hears of effects which were
 /// told to stop before anyone began them; for the instance, that every run hears of the kill switch.
 ///
@@ -346,7 +296,7 @@ async fn decide_and_commit_instance(
             context,
             events,
         };
-        match commit::commit_instance(engine, order).await {
+        match Box::pin(commit::commit_instance(engine, order)).await {
             Ok(seq) => {
                 return Ok(Accepted {
                     seq,

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::crash::crash_point;
 use crate::engine::{Engine, Live};
 
-use rules::Whose;
+use rules::{Lifted, Whose};
 
 pub use alone::{Alone, Without};
 pub(crate) use log::{Entry, Log, head_of, open as open_log};
@@ -120,6 +120,21 @@ impl<'a> ToolHost<'a> {
             return false;
         }
         true
+    }
+
+    /// Asks the policies; where they say no or ask, the run's overrides of this moment have the last word (SEC-1).
+    async fn judge(&self, request: &ToolRequest, whose: Whose) -> Result<Verdict, Fault> {
+        let (authority, role) = (&self.guest.authority, self.guest.role);
+        let verdict = rules::judge(authority, role, request, whose);
+        if verdict.ruling == Ruling::Allow {
+            return Ok(verdict);
+        }
+        let run = self.run().await?;
+        let lifted = Lifted {
+            reliefs: &run.reliefs,
+            now: self.engine.ports.clock.now(),
+        };
+        Ok(rules::judge_with(authority, role, request, whose, lifted))
     }
 
     async fn deny(&self, entry: Entry, reason: &str) -> Result<(), Fault> {
@@ -294,7 +309,7 @@ impl Tools for ToolHost<'_> {
     async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault> {
         crash_point!("tool.before");
         let whose = self.whose(&request).await?;
-        let verdict = rules::judge(&self.guest.authority, self.guest.role, &request, whose);
+        let verdict = self.judge(&request, whose).await?;
         let entry = rules::entry(&request, &verdict, &|text| self.redact(text));
         if self.asked.is_cancelled() || self.cut.is_cancelled() {
             self.deny(entry, "the invocation is over").await?;

@@ -22,7 +22,6 @@ use conductor_domain::digest::Digest;
 pub use conductor_domain::policy::PolicyLayer as Layer;
 pub use expectation::{Mismatch, expect_all, read_question};
 pub use flaw::Flaw;
-pub use relief::{InvalidRelief, Relief};
 pub use request::{Action, Actor, ChangeClass, Level, Request, Standing, Target};
 
 /// The policies that every instance starts with.
@@ -82,7 +81,7 @@ pub struct Rule {
     pub reason: String,
     /// What follows when it applies.
     pub ruling: Ruling,
-    /// Whether lower layers and reliefs must leave it alone.
+    /// Whether lower layers and overrides must leave it alone.
     pub is_final: bool,
 }
 
@@ -171,24 +170,6 @@ impl Authority {
             Ok(applying) => (verdict(&applying), applying.into_iter().cloned().collect()),
             Err(unfit) => (unfit, Vec::new()),
         }
-    }
-
-    /// Decides as [`Self::judge`] does, then lets a relief that is in force lift a denial or a question.
-    pub fn judge_with(
-        &self,
-        request: &Request,
-        reliefs: &[Relief],
-        now: conductor_domain::time::Timestamp,
-    ) -> Verdict {
-        let verdict = self.judge(request);
-        let is_final = self.rules.get(&verdict.policy).is_some_and(|rule| rule.is_final);
-        if verdict.ruling == Ruling::Allow || is_final {
-            return verdict;
-        }
-        reliefs
-            .iter()
-            .find(|relief| relief.covers(&verdict, request, now))
-            .map_or(verdict, Relief::verdict)
     }
 
     /// Lists the policies that apply and count most, the strictest first.

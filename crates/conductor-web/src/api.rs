@@ -18,8 +18,8 @@ pub use instance::{
     RegisterRepo, RepoList, RepoView, SuspensionView, TroubleView,
 };
 pub use policy::{
-    ExpectedView, MismatchView, PolicyExpectations, PolicyList, PolicyPlace, PolicyQuestion, PolicyText,
-    PolicyTexts, PolicyView, RuleView, RulingView, SetPolicy,
+    ExpectedView, GrantOverride, MismatchView, OverrideView, PolicyExpectations, PolicyList, PolicyPlace,
+    PolicyQuestion, PolicyText, PolicyTexts, PolicyView, RevokeOverride, RuleView, RulingView, SetPolicy,
 };
 pub use problem::Problem;
 pub use run::{

@@ -10,6 +10,7 @@ use conductor_domain::hold::{Hold, HoldKind};
 use conductor_domain::id::{EffectId, OperatorName, ProjectId};
 use conductor_domain::input::{Action, Input, PolicyVerdict};
 use conductor_domain::phase::{ExecutingStep, Phase, PlanningStep, ProposingStep, SetUp};
+use conductor_domain::relief::{Relief, ReliefScope};
 use conductor_domain::run::Run;
 use conductor_domain::skill::SkillLock;
 use conductor_domain::spec::Priority;
@@ -17,7 +18,9 @@ use conductor_domain::time::Timestamp;
 use conductor_domain::{Context, decide};
 use conductor_port::ledger::RunRow;
 
-use crate::api::{DamageView, DenialView, GrantRequest, HoldView, NextStep, Problem, RunView, SkillView};
+use crate::api::{
+    DamageView, DenialView, GrantRequest, HoldView, NextStep, OverrideView, Problem, RunView, SkillView,
+};
 use crate::visible;
 
 /// Makes a run's line.
@@ -122,6 +125,27 @@ pub(crate) fn denial_view(
         reason: denial.reason.to_string(),
         command: denial.command.clone(),
         request,
+    }
+}
+
+/// Shows an override.
+pub(crate) fn override_view(relief: &Relief) -> OverrideView {
+    let ReliefScope {
+        policy,
+        role,
+        tool,
+        target,
+    } = relief.scope.clone();
+    OverrideView {
+        number: relief.number,
+        policy,
+        role,
+        tool,
+        target,
+        justification: relief.justification.clone(),
+        by: relief.by.clone(),
+        until: relief.until,
+        revoked_by: relief.revoked_by.clone(),
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod instance;
 pub(crate) mod policy;
+pub(crate) mod overrides;
 pub(crate) mod run;
 pub(crate) mod audit;
 pub(crate) mod staff;

@@ -11,10 +11,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::api::{
     AcceptedView, ActionRequest, AddOperator, AddProject, Approvals, AuditView, ChangeRank, EffectList,
-    EventList, ExpectedView, GrantEgress, GrantList, Health, InstanceView, IssueToken, IssuedToken,
-    KillSwitch, LinkView, OperatorList, PolicyExpectations, PolicyList, PolicyPlace, PolicyQuestion,
-    PolicyTexts, ProjectList, RegisterRepo, ReplayView, RepoList, RepoView, RulingView, RunDetail, RunList,
-    SetPassword, SetPolicy, StartRun, Started, TokenList, WriteList,
+    EventList, ExpectedView, GrantEgress, GrantList, GrantOverride, Health, InstanceView, IssueToken,
+    IssuedToken, KillSwitch, LinkView, OperatorList, PolicyExpectations, PolicyList, PolicyPlace,
+    PolicyQuestion, PolicyTexts, ProjectList, RegisterRepo, ReplayView, RepoList, RepoView, RevokeOverride,
+    RulingView, RunDetail, RunList, SetPassword, SetPolicy, StartRun, Started, TokenList, WriteList,
 };
 use crate::door::Door;
 use crate::handle::run::{EventsQuery, ListQuery};
@@ -250,7 +250,7 @@ pub const OPERATIONS: &[Operation] = &[
     reading("/runs/{id}", "show_run", "Shows a run with everything that a person needs to judge it.", shape::<RunDetail>, || {
         get(handle::run::show)
     })
-    .by(&["run show"]),
+    .by(&["run show", "policy overrides"]),
     changing("/runs/{id}/actions", "act_on_run", "Asks something of a run: approve, revise, reject, answer, pause, resume, retry, cancel, fail, reprioritize.", shape::<ActionRequest>, Answers::Ok(shape::<AcceptedView>), || {
         post(handle::run::act)
     })
@@ -267,6 +267,18 @@ pub const OPERATIONS: &[Operation] = &[
         "run reprioritize",
     ])
     .on(&["/runs/{id}/act"]),
+    changing("/runs/{id}/overrides", "grant_override", "Lifts one policy's no to one call of a run's agents for a while, with a justification.", shape::<GrantOverride>, Answers::Created(shape::<AcceptedView>), || {
+        post(handle::overrides::grant)
+    })
+    // Whoever may write policies may lift one.
+    .needs(Rank::Admin)
+    .by(&["policy override"])
+    .on(&["/runs/{id}/override"]),
+    changing("/runs/{id}/overrides/revoke", "revoke_override", "Takes an override back.", shape::<RevokeOverride>, Answers::Ok(shape::<AcceptedView>), || {
+        post(handle::overrides::revoke)
+    })
+    .by(&["policy revoke"])
+    .on(&["/runs/{id}/override/revoke"]),
     reading("/runs/{id}/events", "list_events", "Lists the records of a run, in order.", shape::<EventList>, || {
         get(handle::run::events)
     })

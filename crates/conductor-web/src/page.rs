@@ -14,6 +14,7 @@ pub(crate) mod run;
 pub(crate) mod log;
 pub(crate) mod output;
 pub(crate) mod act;
+pub(crate) mod overrides;
 pub(crate) mod start;
 pub(crate) mod approvals;
 pub(crate) mod projects;
@@ -47,6 +48,10 @@ type Form = (&'static str, Rank, fn() -> MethodRouter<Arc<Door>>);
 pub(crate) const FORMS: &[Form] = &[
     ("/runs/{id}/act", Rank::Operator, || post(act::act)),
     ("/runs/{id}/allow", Rank::Admin, || post(act::allow)),
+    ("/runs/{id}/override", Rank::Admin, || post(overrides::grant)),
+    ("/runs/{id}/override/revoke", Rank::Operator, || {
+        post(overrides::revoke)
+    }),
     ("/start", Rank::Operator, || post(start::start)),
     ("/projects/add", Rank::Admin, || post(projects::add)),
     ("/repos/add", Rank::Admin, || post(projects::register)),

@@ -229,6 +229,7 @@ impl Reader {
             phases: history.phases(),
             tests: history.tests,
             denials: self.denials(run, &history.denials).await?,
+            overrides: run.reliefs.iter().map(detail::override_view).collect(),
             pull_request: run.pull_request.as_ref().map(|pull_request| PullRequestView {
                 number: pull_request.number.0,
                 url: pull_request.url.clone(),

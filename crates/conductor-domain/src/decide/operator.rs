@@ -1,4 +1,5 @@
-//! What an operator does to a run: decide at a gate, answer, pause, resume, cancel, retry, give up, move (RUN-7, RUN-11).
+//! What an operator does to a run: decide at a gate, answer, pause, resume, cancel, retry, give up, move, lift a policy
+//! for a call (RUN-7, RUN-11, SEC-1).
 //!
 //! This module does not know who may act: roles are checked at the door.
 
@@ -13,6 +14,7 @@ use crate::id::{EffectId, OperatorName};
 use crate::input::Action;
 use crate::phase::{EndReason, Phase, PlanningStep};
 use crate::refusal::Refusal;
+use crate::relief::{self, Relief};
 
 pub(super) fn operate(draft: &mut Draft<'_>, by: &OperatorName, action: &Action) -> Result<(), Refusal> {
     let phase = draft.run().phase.name();
@@ -70,6 +72,36 @@ pub(super) fn operate(draft: &mut Draft<'_>, by: &OperatorName, action: &Action)
         }
         Action::Reprioritize { priority } => {
             draft.record(Event::Reprioritized { priority: *priority });
+            Ok(())
+        }
+        Action::GrantRelief {
+            scope,
+            justification,
+            until,
+        } => {
+            relief::check(justification, *until, draft.now())?;
+            let number = u32::try_from(draft.run().reliefs.len() + 1).unwrap_or(u32::MAX);
+            let relief = Relief {
+                number,
+                scope: scope.clone(),
+                by: by.clone(),
+                justification: justification.trim().to_owned(),
+                until: *until,
+                revoked_by: None,
+            };
+            draft.record(Event::ReliefGranted { relief });
+            Ok(())
+        }
+        Action::RevokeRelief { number } => {
+            let now = draft.now();
+            let is_it = |relief: &Relief| relief.number == *number && relief.is_in_force(now);
+            if !draft.run().reliefs.iter().any(is_it) {
+                return Err(Refusal::NoSuchRelief);
+            }
+            draft.record(Event::ReliefRevoked {
+                number: *number,
+                by: by.clone(),
+            });
             Ok(())
         }
     }

@@ -48,7 +48,7 @@ const PLACES: [(&str, &[&str]); 19] = [
 ];
 
 /// One representative of each input.
-const INPUTS: [&str; 23] = [
+const INPUTS: [&str; 24] = [
     "start",
     "ann approves",
     "ann approves something else",
@@ -61,6 +61,7 @@ const INPUTS: [&str; 23] = [
     "ann retries",
     "ann gives up",
     "ann prioritizes 9",
+    "ann overrides p bash worktree for 5 because the owner asked for it",
     "kill switch on",
     "forge announces pr 9",
     "forge announces issue",

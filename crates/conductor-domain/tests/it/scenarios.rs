@@ -139,6 +139,8 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
             Event::EffectRetryScheduled { attempt, .. } => {
                 format!("effect_retry_scheduled: after attempt {attempt}")
             }
+            Event::ReliefGranted { relief } => format!("relief_granted: {}", relief.scope),
+            Event::ReliefRevoked { number, by } => format!("relief_revoked: {number} by {by}"),
             Event::EgressDenied { denial, .. } => format!("egress_denied: {denial}"),
             Event::Noted { what } => format!("noted: {what}"),
             Event::CommentDenied { reason, .. } => format!("comment_denied: {reason}"),

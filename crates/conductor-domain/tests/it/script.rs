@@ -22,6 +22,7 @@ use conductor_domain::invocation::{
 };
 use conductor_domain::message::{CommentPlace, CommentRequest};
 use conductor_domain::plan::{Plan, Review, TestReport, Verdict};
+use conductor_domain::relief::ReliefScope;
 use conductor_domain::role::Role;
 use conductor_domain::skill::SkillLock;
 use conductor_domain::spec::{Priority, RedFirst};
@@ -673,6 +674,19 @@ fn operate(world: &World, who: &str, words: &[&str]) -> Option<Input> {
         ["cancels", ..] => Action::Cancel { comment: comment(1) },
         ["retries"] => Action::Retry,
         ["gives", "up", ..] => Action::Fail { comment: comment(2) },
+        ["overrides", policy, tool, target, "for", minutes, "because", ..] => Action::GrantRelief {
+            scope: ReliefScope {
+                policy: (*policy).to_owned(),
+                role: Role::Implementer,
+                tool: (*tool).to_owned(),
+                target: (*target).to_owned(),
+            },
+            justification: text(7),
+            until: world.now.after(Millis::minutes(minutes.parse().ok()?)),
+        },
+        ["revokes", number] => Action::RevokeRelief {
+            number: number.parse().ok()?,
+        },
         ["prioritizes", priority] => Action::Reprioritize {
             priority: Priority::new(priority.parse().ok()?)?,
         },

@@ -478,9 +478,12 @@ fn every_refusal_has_its_own_code_and_a_hint() {
         Refusal::ReportDoesNotFit { effect: "push" },
         Refusal::InvocationIsOver,
         Refusal::NotDue,
+        Refusal::JustificationUnfit { why: "is empty" },
+        Refusal::ReliefTooLong,
+        Refusal::NoSuchRelief,
     ];
     let codes: Vec<&str> = refusals.iter().map(Refusal::code).collect();
-    let expected: Vec<String> = (101..118).map(|n| format!("CDR0{n}")).collect();
+    let expected: Vec<String> = (101..121).map(|n| format!("CDR0{n}")).collect();
     assert_eq!(codes, expected);
     assert!(
         refusals

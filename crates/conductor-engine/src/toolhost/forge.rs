@@ -205,7 +205,7 @@ impl ToolHost<'_> {
     }
 
     /// The run as it stands.
-    async fn run(&self) -> Result<Run, Fault> {
+    pub(super) async fn run(&self) -> Result<Run, Fault> {
         let standing = intake::standing(self.engine.ports.views.as_ref(), &self.guest.run).await?;
         standing
             .run

@@ -4,7 +4,9 @@
 
 use conductor_domain::digest::Digest;
 use conductor_domain::plan::MAX_TEXT;
+use conductor_domain::relief::Relief;
 use conductor_domain::role::Role;
+use conductor_domain::time::Timestamp;
 use conductor_policy::authority::{Authority, Request, Ruling, Verdict};
 use conductor_port::agent::ToolRequest;
 use conductor_port::executor::Pattern;
@@ -26,14 +28,36 @@ pub(super) enum Whose {
     Other,
 }
 
+/// What counts for a call beside the policies: the run's overrides, and the time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lifted<'a> {
+    pub(super) reliefs: &'a [Relief],
+    pub(super) now: Timestamp,
+}
+
 /// Asks the policies whether a role may call a tool; what is not plainly allowed is not done.
 pub(super) fn judge(authority: &Authority, role: Role, request: &ToolRequest, whose: Whose) -> Verdict {
+    let nothing = Lifted {
+        reliefs: &[],
+        now: Timestamp::default(),
+    };
+    judge_with(authority, role, request, whose, nothing)
+}
+
+/// Asks as [`judge`] does, and lets overrides that are in force lift a denial or a question (SEC-1).
+pub(super) fn judge_with(
+    authority: &Authority,
+    role: Role,
+    request: &ToolRequest,
+    whose: Whose,
+    lifted: Lifted<'_>,
+) -> Verdict {
     let asked = Request::of_tool(role, request.name(), path(request));
     let verdict = asked.map(|mut asked| {
         if whose == Whose::Other {
             asked.target = asked.target.of_others();
         }
-        authority.judge(&asked)
+        authority.judge_with(&asked, lifted.reliefs, lifted.now)
     });
     verdict.unwrap_or_else(|| Verdict {
         ruling: Ruling::Deny,

@@ -3,6 +3,7 @@
 mod golden;
 mod log;
 mod policies;
+mod overrides;
 mod tools;
 mod stop;
 mod flow;

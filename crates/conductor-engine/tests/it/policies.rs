@@ -25,11 +25,11 @@ use conductor_testkit::rig::Rig;
 use conductor_testkit::sim::Stage;
 use tokio::sync::Notify;
 
-const NO_READING: &str = "@id(\"no-reading\") @reason(\"nobody looks\")\n\
+pub(crate) const NO_READING: &str = "@id(\"no-reading\") @reason(\"nobody looks\")\n\
                           forbid (principal is Agent, action == Action::\"view\", resource is Worktree);\n";
 
 /// An agent that looks at a file and keeps what it was answered.
-fn looker() -> (FakeAgent, Arc<Mutex<Vec<ToolAnswer>>>) {
+pub(crate) fn looker() -> (FakeAgent, Arc<Mutex<Vec<ToolAnswer>>>) {
     let answers: Arc<Mutex<Vec<ToolAnswer>>> = Arc::default();
     let kept = answers.clone();
     let agent = FakeAgent::new(move |_task, tools| {
@@ -68,7 +68,7 @@ async fn set(rig: &Rig, text: &str) {
 }
 
 /// Locks Conductor's own policies, what is stored, and a text of the run's own for the n-th run.
-async fn locked(rig: &Rig, n: usize, own: &str) -> RunSpec {
+pub(crate) async fn locked(rig: &Rig, n: usize, own: &str) -> RunSpec {
     let spec = rig.stage.specs[n - 1].clone();
     let (instance, _) = rig.stage.memory.instance().await.expect("calm weather");
     let numbered = |layer, text| LockedPolicy {
@@ -110,7 +110,7 @@ async fn named(rig: &Rig, spec: RunSpec) -> RunSpec {
     }
 }
 
-async fn start(rig: &Rig, spec: RunSpec) -> Result<RunId, SubmitError> {
+pub(crate) async fn start(rig: &Rig, spec: RunSpec) -> Result<RunId, SubmitError> {
     let run = spec.run.clone();
     rig.submit(&run, Input::StartRun { spec: Box::new(spec) }).await?;
     Ok(run)

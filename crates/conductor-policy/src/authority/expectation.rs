@@ -132,7 +132,7 @@ fn read_actor(word: &str) -> Option<Actor> {
     }
 }
 
-fn read_target(word: &str) -> Option<Target> {
+pub(super) fn read_target(word: &str) -> Option<Target> {
     let (first, rest) = word.split_once(':').unwrap_or((word, ""));
     if let Some((whose, kind)) = first.split_once('-') {
         let is_own = match whose {

@@ -1,82 +1,86 @@
-//! An operator's override: lifts one policy's denial for one action, within a scope, for a while, with a justification.
+//! What an operator's override lifts: the no, or the question, of one policy to one call of a tool, and nothing final.
 //!
 //! This module does not know who may grant one, nor where it is recorded.
 
-use conductor_domain::id::RunId;
+use conductor_domain::relief::{Relief, ReliefScope};
 use conductor_domain::time::Timestamp;
 
-use super::{Action, Request, Ruling, Target, Verdict};
-use crate::secret;
+use super::{Authority, Request, Ruling, Target, Verdict, expectation};
 
-/// A granted override.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relief {
-    policy: String,
-    action: Action,
-    target: Target,
-    run: RunId,
-    granted_by: String,
-    justification: String,
-    until: Timestamp,
+/// Reads the call that an override is for.
+fn call(scope: &ReliefScope) -> Result<Request, String> {
+    let target = expectation::read_target(&scope.target)
+        .ok_or_else(|| format!("`{}` is nothing that a call acts on", scope.target))?;
+    let path = match &target {
+        Target::Worktree { path } => path.as_str(),
+        Target::Issue { .. }
+        | Target::PullRequest { .. }
+        | Target::CheckRun { .. }
+        | Target::ProjectFields { .. }
+        | Target::Outcome
+        | Target::Human
+        | Target::Repository { .. }
+        | Target::Host { .. } => "",
+    };
+    let mut call = Request::of_tool(scope.role, &scope.tool, path)
+        .ok_or_else(|| format!("only calls of tools have overrides, and `{}` is none", scope.tool))?;
+    // A path is said in the one way that calls are judged by; what belongs to others stays theirs.
+    if !matches!(target, Target::Worktree { .. }) {
+        call.target = target;
+    }
+    Ok(call)
 }
 
-/// Why an override is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidRelief {
-    /// Nobody could judge it later.
-    #[error("an override needs a justification of at least 10 characters")]
-    NoJustification,
-    /// It would be kept and shown.
-    #[error("the justification holds a secret")]
-    SecretInJustification,
-}
-
-impl Relief {
-    /// Grants an override of what `verdict` said about `request`, in one run, until a time.
-    pub fn grant(
-        verdict: &Verdict,
-        request: &Request,
-        run: RunId,
-        granted_by: impl Into<String>,
-        justification: impl Into<String>,
-        until: Timestamp,
-    ) -> Result<Self, InvalidRelief> {
-        let justification = justification.into();
-        if justification.trim().chars().count() < 10 {
-            return Err(InvalidRelief::NoJustification);
+impl Authority {
+    /// Tells whether an override of this scope would lift anything, or says why not.
+    pub fn may_lift(&self, scope: &ReliefScope) -> Result<(), String> {
+        let call = call(scope)?;
+        let applying = self.applying(&call).map_err(|unfit| unfit.reason)?;
+        let verdict = super::verdict(&applying);
+        if verdict.ruling == Ruling::Allow {
+            return Err(format!("it is allowed already, by `{}`", verdict.policy));
         }
-        if !secret::scan(justification.as_bytes()).is_empty() {
-            return Err(InvalidRelief::SecretInJustification);
+        if verdict.policy != scope.policy {
+            return Err(format!(
+                "it is not `{}` that decides but `{}` ({})",
+                scope.policy, verdict.policy, verdict.reason
+            ));
         }
-        Ok(Self {
-            policy: verdict.policy.clone(),
-            action: request.action,
-            target: request.target.clone(),
-            run,
-            granted_by: granted_by.into(),
-            justification,
-            until,
-        })
+        if self.is_final(&verdict) {
+            return Err(format!("`{}` is final; nobody lifts it", verdict.policy));
+        }
+        Ok(())
     }
 
-    /// Returns the run that it is for.
-    pub fn run(&self) -> &RunId {
-        &self.run
-    }
-
-    /// Tells whether it is in force for exactly this.
-    pub(super) fn covers(&self, verdict: &Verdict, request: &Request, now: Timestamp) -> bool {
-        now < self.until
-            && self.policy == verdict.policy
-            && self.action == request.action
-            && self.target == request.target
-    }
-
-    pub(super) fn verdict(&self) -> Verdict {
-        Verdict {
-            ruling: Ruling::Allow,
-            reason: format!("override by {}: {}", self.granted_by, self.justification),
-            policy: self.policy.clone(),
+    /// Decides as [`Self::judge`] does, then lets an override that is in force lift a denial or a question.
+    pub fn judge_with(&self, request: &Request, reliefs: &[Relief], now: Timestamp) -> Verdict {
+        let verdict = match self.applying(request) {
+            Ok(applying) => super::verdict(&applying),
+            // What could not be judged has no policy that could be lifted.
+            Err(unfit) => return unfit,
+        };
+        if verdict.ruling == Ruling::Allow || self.is_final(&verdict) {
+            return verdict;
         }
+        let lifts = |relief: &&Relief| {
+            relief.is_in_force(now)
+                && relief.scope.policy == verdict.policy
+                && call(&relief.scope).is_ok_and(|call| call == *request)
+        };
+        match reliefs.iter().find(lifts) {
+            None => verdict,
+            Some(relief) => Verdict {
+                ruling: Ruling::Allow,
+                reason: format!(
+                    "override {} by {}: {}",
+                    relief.number, relief.by, relief.justification
+                ),
+                policy: verdict.policy,
+            },
+        }
+    }
+
+    fn is_final(&self, verdict: &Verdict) -> bool {
+        self.rules.get(&verdict.policy).is_some_and(|rule| rule.is_final)
     }
 }

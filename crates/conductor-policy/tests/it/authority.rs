@@ -1,11 +1,12 @@
 //! The shipped policies as a truth table, and what operators can and cannot do to them.
 
-use conductor_domain::id::RunId;
+use conductor_domain::id::OperatorName;
+use conductor_domain::relief::{Relief, ReliefScope};
 use conductor_domain::role::Role;
 use conductor_domain::time::Timestamp;
 use conductor_policy::authority::{
-    Action, Actor, Authority, ChangeClass, InvalidRelief, LOW_TRUST, Layer, Level, Relief, Request, Ruling,
-    SHIPPED, Standing, Target, Verdict, check, expect_all, read_question,
+    Action, Actor, Authority, ChangeClass, LOW_TRUST, Layer, Level, Request, Ruling, SHIPPED, Standing,
+    Target, Verdict, check, expect_all, read_question,
 };
 
 fn shipped() -> Authority {
@@ -351,50 +352,114 @@ fn expectations_that_do_not_hold_are_named_by_line() {
     assert!(question("planner bash").ends_with("these are 2"));
 }
 
-/// SEC-1: an override is for one thing, for a while, with a reason, and never lifts what is final.
+/// SEC-1: an override is for one thing, for a while, can be taken back, and never lifts what is final.
 #[test]
 fn an_override_is_scoped_expires_and_never_lifts_what_is_final() {
     let authority = shipped();
-    let run = RunId::parse("r-1").expect("an id");
     let at = |seconds: i64| Timestamp(seconds * 1_000_000);
-    let implementer = |path: &str| {
-        Request::new(
-            Actor::Agent(Role::Implementer),
-            Action::CreateFile,
-            Target::Worktree { path: path.into() },
-        )
+    let by = OperatorName::parse("ada").expect("a name");
+    let scope = |policy: &str, role, tool: &str, target: &str| ReliefScope {
+        policy: policy.into(),
+        role,
+        tool: tool.into(),
+        target: target.into(),
     };
-    let workflow = implementer(".github/workflows/ci.yml");
-    let denied = authority.judge(&workflow);
-    let grant =
-        |justification: &str| Relief::grant(&denied, &workflow, run.clone(), "ada", justification, at(100));
-    assert_eq!(grant("because"), Err(InvalidRelief::NoJustification));
-    let leak = ["the token is gh", "p_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"].concat();
-    assert_eq!(grant(&leak), Err(InvalidRelief::SecretInJustification));
-    let reliefs = [grant("the owner asked for this pipeline").expect("granted")];
-    let ask = |request: &Request, now| authority.judge_with(request, &reliefs, at(now));
+    let relief = |scope: &ReliefScope| Relief {
+        number: 1,
+        scope: scope.clone(),
+        by: by.clone(),
+        justification: "the owner asked for this pipeline".into(),
+        until: at(100),
+        revoked_by: None,
+    };
+    let create = |role, path: &str| Request::of_tool(role, "create_file", path).expect("a tool");
+    let workflow = scope(
+        "forge-settings",
+        Role::Implementer,
+        "create_file",
+        "worktree:./.github/workflows/ci.yml",
+    );
+    assert_eq!(authority.may_lift(&workflow), Ok(()));
+    let granted = [relief(&workflow)];
+    let ask = |request: &Request, now| authority.judge_with(request, &granted, at(now));
+    let path = ".github//workflows/ci.yml";
     assert_eq!(
-        ask(&workflow, 99),
+        ask(&create(Role::Implementer, path), 99),
         verdict(
             Ruling::Allow,
-            "override by ada: the owner asked for this pipeline",
+            "override 1 by ada: the owner asked for this pipeline",
             "forge-settings"
         )
     );
-    assert_eq!(ask(&workflow, 100).ruling, Ruling::Deny, "expired");
+    let denied = |request: &Request, now, why| assert_eq!(ask(request, now).ruling, Ruling::Deny, "{why}");
+    denied(&create(Role::Implementer, path), 100, "expired");
+    denied(&create(Role::Implementer, "CODEOWNERS"), 1, "another target");
+    denied(&create(Role::Planner, path), 1, "another role");
+    let replace = Request::of_tool(Role::Implementer, "str_replace", path).expect("a tool");
+    denied(&replace, 1, "another tool");
+    let revoked = Relief {
+        revoked_by: Some(by.clone()),
+        ..relief(&workflow)
+    };
+    let create_it = create(Role::Implementer, path);
     assert_eq!(
-        ask(&implementer("CODEOWNERS"), 1).ruling,
-        Ruling::Deny,
-        "another target"
+        authority.judge_with(&create_it, &[revoked], at(1)).ruling,
+        Ruling::Deny
     );
-    let git = implementer(".git/config");
-    let denied = authority.judge(&git);
-    let relief =
-        Relief::grant(&denied, &git, run, "ada", "please, just this once", at(100)).expect("granted");
+    // A denial by another policy than the one that was lifted stays.
+    let other = relief(&scope(
+        "git-directory",
+        Role::Implementer,
+        "create_file",
+        "worktree:.github/workflows/ci.yml",
+    ));
     assert_eq!(
-        authority.judge_with(&git, &[relief], at(1)).policy,
-        "git-directory"
+        authority.judge_with(&create_it, &[other], at(1)).ruling,
+        Ruling::Deny
     );
+    // Even if one was recorded somehow, nothing final is lifted.
+    let git = scope(
+        "git-directory",
+        Role::Implementer,
+        "create_file",
+        "worktree:.git/config",
+    );
+    let config = create(Role::Implementer, ".git/config");
+    assert_eq!(
+        authority.judge_with(&config, &[relief(&git)], at(1)).ruling,
+        Ruling::Deny
+    );
+    let refused = |scope: &ReliefScope| authority.may_lift(scope).expect_err("nothing to lift");
+    assert_eq!(refused(&git), "`git-directory` is final; nobody lifts it");
+    let allowed = scope(
+        "implementer-edits",
+        Role::Implementer,
+        "create_file",
+        "worktree:src/a.rs",
+    );
+    assert_eq!(refused(&allowed), "it is allowed already, by `implementer-edits`");
+    let wrong = scope(
+        "git-directory",
+        Role::Implementer,
+        "create_file",
+        "worktree:CODEOWNERS",
+    );
+    assert!(refused(&wrong).starts_with("it is not `git-directory` that decides but `forge-settings`"));
+    for (tool, target) in [
+        ("merge", "repository:a/b"),
+        ("fly", "worktree"),
+        ("bash", "moon"),
+        ("bash", "human"),
+    ] {
+        refused(&scope("deny-by-default", Role::Implementer, tool, target));
+    }
+    let others = scope(
+        "deny-by-default",
+        Role::Planner,
+        "github_comment_issue",
+        "other-issue",
+    );
+    assert_eq!(authority.may_lift(&others), Ok(()));
 }
 
 #[test]

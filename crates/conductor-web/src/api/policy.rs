@@ -5,6 +5,8 @@
 use conductor_domain::digest::Digest;
 use conductor_domain::id::{OperatorName, ProjectId, RunId};
 use conductor_domain::policy::PolicyLayer;
+use conductor_domain::role::Role;
+use conductor_domain::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -159,4 +161,58 @@ pub struct MismatchView {
     pub line: usize,
     /// What was expected and what is.
     pub message: String,
+}
+
+/// Lifts one policy's no to one call of a tool, in one run, for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GrantOverride {
+    /// The policy that says no, or asks.
+    pub policy: String,
+    /// Whose calls: `planner`, `implementer`, `reviewer` or `tester`.
+    #[schemars(with = "String")]
+    pub role: Role,
+    /// The tool.
+    pub tool: String,
+    /// What it acts on, as in a question to policies: `worktree:src/a.rs`, `own-issue` and so on.
+    pub target: String,
+    /// Why, in 10 characters or more.
+    pub justification: String,
+    /// For how long, at most 1440.
+    pub minutes: u32,
+}
+
+/// Takes an override back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RevokeOverride {
+    /// Its number.
+    pub number: u32,
+}
+
+/// An override that a run was granted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OverrideView {
+    /// Its number within the run.
+    pub number: u32,
+    /// The policy that it lifts.
+    pub policy: String,
+    /// Whose calls.
+    #[schemars(with = "String")]
+    pub role: Role,
+    /// The tool.
+    pub tool: String,
+    /// What it acts on.
+    pub target: String,
+    /// Why.
+    pub justification: String,
+    /// Who granted it.
+    #[schemars(with = "String")]
+    pub by: OperatorName,
+    /// When it ends by itself.
+    #[schemars(with = "i64")]
+    pub until: Timestamp,
+    /// Who took it back.
+    #[schemars(with = "Option<String>")]
+    pub revoked_by: Option<OperatorName>,
 }

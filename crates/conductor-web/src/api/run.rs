@@ -10,6 +10,8 @@ use conductor_domain::time::{Millis, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::OverrideView;
+
 /// A run in one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunView {
@@ -108,6 +110,9 @@ pub struct RunDetail {
     /// What its sandboxes asked of the network and did not get, oldest first (BEY-6).
     #[serde(default)]
     pub denials: Vec<DenialView>,
+    /// The overrides that it was granted, oldest first (SEC-1).
+    #[serde(default)]
+    pub overrides: Vec<OverrideView>,
     /// The pull request.
     pub pull_request: Option<PullRequestView>,
     /// Where the time went.

@@ -182,6 +182,16 @@ pub(crate) async fn submit(
 ) -> Result<AcceptedView, Error> {
     let (_, run) = door.reader.state(id).await?;
     let action = action(door, &run, request).await?;
+    operate(door, actor, id, action).await
+}
+
+/// Submits an action of an operator.
+pub(crate) async fn operate(
+    door: &Door,
+    actor: &Actor,
+    id: &RunId,
+    action: Action,
+) -> Result<AcceptedView, Error> {
     let input = Input::Operate {
         by: actor.name(),
         action,

@@ -18,6 +18,7 @@ use crate::door::Door;
 use crate::extract::NamedRun;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::line::{Line, Moment};
+use crate::page::overrides::Override;
 use crate::page::trouble::Trouble;
 use crate::render::Piece;
 use crate::render::code::{self, Language};
@@ -52,6 +53,8 @@ pub(crate) struct Shown {
     pub(crate) allowed: Vec<String>,
     pub(crate) plan: Option<Reading>,
     pub(crate) denials: Vec<Denial>,
+    pub(crate) overrides: Vec<Override>,
+    pub(crate) is_open: bool,
     pub(crate) tests: Vec<Test>,
     pub(crate) pull_request: Option<PullRequest>,
     pub(crate) phases: Vec<Span>,
@@ -193,6 +196,12 @@ impl Shown {
                     request: denial.request,
                 })
                 .collect(),
+            overrides: detail
+                .overrides
+                .iter()
+                .map(|granted| Override::of(granted, now))
+                .collect(),
+            is_open: !run.ended,
             tests: detail
                 .tests
                 .iter()

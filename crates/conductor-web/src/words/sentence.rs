@@ -95,6 +95,13 @@ fn tell(event: &Event) -> Option<String> {
         format!("Conductor died during {effect}; it is taken up again")
     } else if let Event::EffectRetryScheduled { reason, attempt, .. } = event {
         format!("try {attempt} did not work: {reason}")
+    } else if let Event::ReliefGranted { relief } = event {
+        format!(
+            "{} granted override {}: {} ({})",
+            relief.by, relief.number, relief.scope, relief.justification
+        )
+    } else if let Event::ReliefRevoked { number, by } = event {
+        format!("{by} took override {number} back")
     } else if let Event::EgressDenied { denial, .. } = event {
         format!("⛔ a sandbox asked for {denial}")
     } else if let Event::RunCancelled { reason } = event {

@@ -2,6 +2,8 @@
 //!
 //! A version is never changed, and a run keeps those it started with. It does not know what a policy says.
 
+mod overrides;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +31,12 @@ pub(crate) enum PolicyCommand {
     Explain(QuestionArgs),
     /// Checks a file of expected decisions: `implementer bash worktree -> allow`, one a line
     Test(TestArgs),
+    /// Lifts one policy's no to one call of a run's agents, for a while
+    Override(overrides::OverrideArgs),
+    /// Lists the overrides of a run
+    Overrides(overrides::NamedRun),
+    /// Takes an override back
+    Revoke(overrides::RevokeArgs),
 }
 
 /// Whose policies.
@@ -132,6 +140,9 @@ pub(crate) async fn policy(session: &Session, command: PolicyCommand) -> Result<
             session.out.data(&ruling, explained)?;
         }
         PolicyCommand::Test(args) => return test(session, args).await,
+        PolicyCommand::Override(args) => overrides::grant(session, args).await?,
+        PolicyCommand::Overrides(named) => overrides::list(session, &named).await?,
+        PolicyCommand::Revoke(args) => overrides::revoke(session, &args).await?,
     }
     Ok(Exit::Ok)
 }
