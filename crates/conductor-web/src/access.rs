@@ -25,14 +25,14 @@ use crate::page::FORMS;
 const PASSWORD: &str = "correct horse battery";
 const PEER: [u8; 4] = [192, 0, 2, 7];
 
-struct Seen {
-    status: u16,
-    headers: HeaderMap,
-    text: String,
+pub(crate) struct Seen {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
 }
 
 impl Seen {
-    fn cookie(&self) -> String {
+    pub(crate) fn cookie(&self) -> String {
         let cookie = self.headers[header::SET_COOKIE].to_str().expect("text");
         cookie.split(';').next().unwrap_or_default().to_owned()
     }
@@ -42,12 +42,12 @@ impl Seen {
     }
 }
 
-fn name(name: &str) -> OperatorName {
+pub(crate) fn name(name: &str) -> OperatorName {
     OperatorName::parse(name).expect("a name")
 }
 
 /// A world with an operator of each rank, named after it, and a token for each, named and spelled after it.
-fn staffed() -> Fake {
+pub(crate) fn staffed() -> Fake {
     let fake = Fake::with_repo();
     fake.world().rows.push(row("r-1", 1, None));
     for rank in Rank::ALL {
@@ -65,7 +65,7 @@ fn staffed() -> Fake {
     fake
 }
 
-fn asked(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
+pub(crate) fn asked(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
     let mut asked = Request::builder().method(method).uri(path).header("host", HOST);
     for (name, value) in headers {
         asked = asked.header(*name, *value);
@@ -76,7 +76,7 @@ fn asked(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Requ
     asked
 }
 
-async fn send(router: &Router, asked: Request<Body>) -> Seen {
+pub(crate) async fn send(router: &Router, asked: Request<Body>) -> Seen {
     let response = router.clone().oneshot(asked).await.expect("a router never fails");
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.expect("a body").to_bytes();
@@ -88,12 +88,12 @@ async fn send(router: &Router, asked: Request<Body>) -> Seen {
 }
 
 /// Asks and does not wait for a stream to end.
-async fn status_of(router: &Router, asked: Request<Body>) -> StatusCode {
+pub(crate) async fn status_of(router: &Router, asked: Request<Body>) -> StatusCode {
     let response = router.clone().oneshot(asked).await.expect("a router never fails");
     response.status()
 }
 
-fn bearer(token: &str) -> String {
+pub(crate) fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
@@ -113,12 +113,12 @@ async fn post(router: &Router, cookie: &str, path: &str, form: &str) -> Seen {
     send(router, asked("POST", path, &headers, form)).await
 }
 
-async fn get(router: &Router, cookie: &str, path: &str) -> Seen {
+pub(crate) async fn get(router: &Router, cookie: &str, path: &str) -> Seen {
     send(router, asked("GET", path, &[("cookie", cookie)], "")).await
 }
 
 /// A browser that is signed in as somebody already; each has one session.
-async fn session_of(fake: &Fake, operator: &str) -> String {
+pub(crate) async fn session_of(fake: &Fake, operator: &str) -> String {
     let secret = format!("session-of-{operator}");
     let now = fake.world().now;
     let session = Key {
@@ -131,7 +131,7 @@ async fn session_of(fake: &Fake, operator: &str) -> String {
     format!("conductor4180={secret}")
 }
 
-fn path_of(pattern: &str) -> String {
+pub(crate) fn path_of(pattern: &str) -> String {
     pattern
         .replace("{id}", "r-1")
         .replace("{name}", "nobody")

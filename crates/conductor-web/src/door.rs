@@ -30,7 +30,7 @@ use crate::password::Hashing;
 use crate::reader::Reader;
 use crate::rules::Rules;
 use crate::webhook::ReadDelivery;
-use crate::{guard, handle, once, page, webhook};
+use crate::{guard, handle, once, page, patience, webhook};
 
 /// The most bytes of one request; a scenario fits.
 pub(crate) const MAX_BODY: usize = 2 * 1024 * 1024;
@@ -195,6 +195,7 @@ pub fn router(door: Arc<Door>) -> Router {
         )
         .merge(page::routes(&door))
         .fallback(handle::nothing_here)
+        .layer(from_fn(patience::bodies))
         .layer(from_fn_with_state(door.clone(), guard::headers))
         .layer(from_fn_with_state(door.clone(), guard::host))
         .with_state(door)

@@ -34,6 +34,9 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
+    /// The body did not end in time.
+    #[error("the body did not arrive in time")]
+    TooSlow,
     /// The request cannot be understood.
     #[error("{what}")]
     Invalid {
@@ -202,6 +205,7 @@ impl Error {
             Self::NoToken => "CDR0301",
             Self::WrongHost { .. } => "CDR0302",
             Self::TooLarge { .. } => "CDR0303",
+            Self::TooSlow => "CDR0328",
             Self::Invalid { .. } => "CDR0304",
             Self::NotFound { .. } => "CDR0314",
             Self::WrongMethod => "CDR0317",
@@ -232,6 +236,7 @@ impl Error {
                 "use the address in server.json, or name the public one with --public-url"
             }
             Self::TooLarge { .. } => "send less",
+            Self::TooSlow => "send it again, all at once",
             Self::Invalid { .. } => "docs/api.md and the page of this code say what is expected",
             Self::NotFound { .. } => "check the spelling",
             Self::WrongMethod => "docs/api.md lists the addresses",
@@ -258,6 +263,7 @@ impl Error {
             Self::NoToken | Self::BadSignature => StatusCode::UNAUTHORIZED,
             Self::WrongHost { .. } => StatusCode::MISDIRECTED_REQUEST,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Invalid { .. } | Self::Unconfirmed { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NotFound { .. } | Self::NoWebhooks | Self::Refused(Refusal::NoSuchRun) => {
                 StatusCode::NOT_FOUND
@@ -429,6 +435,7 @@ impl IntoResponse for Error {
             }
             Self::WrongHost { .. }
             | Self::TooLarge { .. }
+            | Self::TooSlow
             | Self::Invalid { .. }
             | Self::NotFound { .. }
             | Self::WrongMethod

@@ -2,7 +2,7 @@
 //!
 //! This module does not know what they are for.
 
-use axum::extract::rejection::{BytesRejection, FailedToBufferBody, QueryRejection};
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody, QueryRejection, RawFormRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, RawForm, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::door::MAX_BODY;
 use crate::error::Error;
+use crate::page::MAX_FORM;
 use crate::page::trouble::Trouble;
 
 /// A JSON body.
@@ -20,7 +21,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Posted<T> {
     type Rejection = Error;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Error> {
-        let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| unread(rejection, MAX_BODY))?;
         serde_json::from_slice(&bytes)
             .map(Self)
             .map_err(|error| Error::Invalid {
@@ -29,9 +32,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Posted<T> {
     }
 }
 
-fn unread(rejection: BytesRejection) -> Error {
+fn unread(rejection: BytesRejection, limit: usize) -> Error {
     if let BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) = rejection {
-        return Error::TooLarge { limit: MAX_BODY };
+        return Error::TooLarge { limit };
     }
     Error::Invalid {
         what: format!("the body cannot be read: {}", rejection.body_text()),
@@ -48,8 +51,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Filled<T> {
         let RawForm(bytes) =
             RawForm::from_request(request, state)
                 .await
-                .map_err(|rejection| Error::Invalid {
-                    what: format!("the form cannot be read: {}", rejection.body_text()),
+                .map_err(|rejection| match rejection {
+                    RawFormRejection::BytesRejection(unread_bytes) => unread(unread_bytes, MAX_FORM),
+                    other => Error::Invalid {
+                        what: format!("the form cannot be read: {}", other.body_text()),
+                    },
                 })?;
         serde_urlencoded::from_bytes(&bytes).map(Self).map_err(|error| {
             Error::Invalid {

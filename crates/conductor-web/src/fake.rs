@@ -78,6 +78,7 @@ pub(crate) struct World {
     pub(crate) instance: Instance,
     pub(crate) rows: Vec<RunRow>,
     pub(crate) records: Vec<Record>,
+    pub(crate) writes: Vec<ForgeWrite>,
     pub(crate) issues: BTreeMap<u64, Result<Issue, IssueProblem>>,
     pub(crate) down: bool,
     /// Tells of what is committed, to whoever listens; without it, nothing ever is.
@@ -86,7 +87,7 @@ pub(crate) struct World {
     /// Runs whose working directory is being made.
     pub(crate) begun: Vec<RunId>,
     dedupe: BTreeSet<String>,
-    blobs: BTreeMap<Digest, Vec<u8>>,
+    pub(crate) blobs: BTreeMap<Digest, Vec<u8>>,
 }
 
 /// A shared world.
@@ -376,6 +377,7 @@ impl Views for Fake {
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault> {
         let fits = |row: &&RunRow| {
             filter.repo.is_none_or(|repo| repo == row.repo)
+                && filter.phase.as_ref().is_none_or(|phase| *phase == row.phase)
                 && filter.issue.is_none_or(|issue| issue == row.issue)
                 && filter
                     .pull_request
@@ -412,7 +414,7 @@ impl Views for Fake {
     }
 
     async fn writes(&self, _: &RunId) -> Result<Vec<ForgeWrite>, Fault> {
-        Ok(vec![])
+        Ok(self.world().writes.clone())
     }
 
     async fn heads(&self) -> Result<Vec<StreamHead>, Fault> {

@@ -20,6 +20,7 @@ mod attempts;
 mod door;
 mod actor;
 mod guard;
+mod patience;
 mod extract;
 mod start;
 mod once;
@@ -34,6 +35,8 @@ mod webhook;
 mod fake;
 #[cfg(test)]
 mod access;
+#[cfg(test)]
+mod attack;
 
 pub use backstage::{Backstage, Change, Talk};
 pub use door::{Behind, Door, RunDefaults, Settings, Token, router};

@@ -363,6 +363,17 @@ pub const OPERATIONS: &[Operation] = &[
 #[schemars(rename = "Nothing")]
 struct NoWish {}
 
+/// Tells whether nothing has to be said.
+#[cfg(test)]
+pub(crate) fn takes_nothing(operation: &Operation) -> bool {
+    let Some(takes) = operation.takes else { return true };
+    let mut generator = SchemaGenerator::default();
+    takes(&mut generator)
+        .to_value()
+        .to_string()
+        .ends_with("/Nothing\"}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,7 +39,7 @@ use crate::door::Door;
 use crate::stream;
 
 /// The most bytes of one form.
-const MAX_FORM: usize = 256 * 1024;
+pub(crate) const MAX_FORM: usize = 256 * 1024;
 
 /// A form's address, who may send it, and what it leads to.
 type Form = (&'static str, Rank, fn() -> MethodRouter<Arc<Door>>);
@@ -64,6 +64,30 @@ pub(crate) const FORMS: &[Form] = &[
     ("/leave", Rank::Viewer, || post(enter::leave)),
 ];
 
+/// A page's address, and what shows it.
+type Page = (&'static str, fn() -> MethodRouter<Arc<Door>>);
+
+/// Every page inside; whoever has a session may look.
+pub(crate) const PAGES: &[Page] = &[
+    ("/", || get(home::show)),
+    ("/runs", || get(runs::show)),
+    ("/runs/{id}", || get(run::show)),
+    ("/runs/{id}/log", || get(log::show)),
+    ("/runs/{id}/output/{digest}", || get(output::show)),
+    ("/start", || get(start::show)),
+    ("/approvals", || get(approvals::show)),
+    ("/projects", || get(projects::show)),
+    ("/stop", || get(stop::show)),
+    ("/keys", || get(keys::show)),
+    ("/settings", || get(settings::show)),
+];
+
+/// What tells a page of news, for as long as somebody looks.
+pub(crate) const STREAMS: &[Page] = &[
+    ("/runs/{id}/live", || get(stream::follow)),
+    ("/live", || get(live::follow)),
+];
+
 /// Says which address leads to which page; all but the way in ask for a session.
 pub(crate) fn routes(door: &Arc<Door>) -> Router<Arc<Door>> {
     let forms = FORMS.iter().fold(Router::new(), |forms, (path, needed, route)| {
@@ -71,20 +95,10 @@ pub(crate) fn routes(door: &Arc<Door>) -> Router<Arc<Door>> {
         let guarded = from_fn(move |request: Request, next: Next| gate::rank(needed, request, next));
         forms.route(path, route().route_layer(guarded))
     });
-    let inside = forms
-        .route("/", get(home::show))
-        .route("/runs", get(runs::show))
-        .route("/runs/{id}", get(run::show))
-        .route("/runs/{id}/log", get(log::show))
-        .route("/runs/{id}/output/{digest}", get(output::show))
-        .route("/runs/{id}/live", get(stream::follow))
-        .route("/start", get(start::show))
-        .route("/approvals", get(approvals::show))
-        .route("/projects", get(projects::show))
-        .route("/stop", get(stop::show))
-        .route("/keys", get(keys::show))
-        .route("/settings", get(settings::show))
-        .route("/live", get(live::follow))
+    let inside = PAGES
+        .iter()
+        .chain(STREAMS)
+        .fold(forms, |pages, (path, route)| pages.route(path, route()))
         .layer(from_fn_with_state(door.clone(), gate::session));
     Router::new()
         .route("/enter/{code}", get(enter::enter))

@@ -13,6 +13,7 @@ mod client;
 mod source;
 mod session;
 mod tls;
+mod listen;
 mod settings;
 mod clock;
 mod executors;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::ListenerExt as _;
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::egress::Grant;
 use conductor_domain::spec::{AgentBackend, AgentSpec, Limits, Mode};
@@ -27,6 +26,7 @@ use crate::data_dir::{Claim, DataDir};
 use crate::environment;
 use crate::executors::Named;
 use crate::exit::{Exit, Failure};
+use crate::listen::{self, Bounds};
 use crate::server_file::{Published, ServerFile};
 use crate::settings::{DatabaseUrl, Listen, ToldInspection};
 use crate::storage::Storage;
@@ -73,7 +73,7 @@ pub(crate) struct Server {
     open_at: Option<SocketAddr>,
     recovered: Recovered,
     shutdown: CancellationToken,
-    http: Vec<JoinHandle<std::io::Result<()>>>,
+    http: Vec<JoinHandle<()>>,
     engine: JoinHandle<()>,
     seat: Seat,
     _listening: Listening,
@@ -233,17 +233,12 @@ impl Server {
     /// Stops: nothing new is begun, what is under way may finish for a while, the heads are anchored, all is written.
     pub(crate) async fn stop(self) -> Result<(), Failure> {
         self.shutdown.cancel();
-        let mut ended = Vec::new();
         for http in self.http {
-            ended.push(tokio::time::timeout(PATIENCE, http).await);
+            // Whoever is still being answered then is hung up on when the process ends.
+            let _late = tokio::time::timeout(PATIENCE, http).await;
         }
         let engine = self.engine.await;
         self.seat.records.close().await;
-        for http in ended {
-            if let Ok(Ok(Err(error))) = http {
-                return Err(Failure::because("serving requests", &error));
-            }
-        }
         engine.map_err(|error| Failure::because("stopping the engine", &error))
     }
 }
@@ -268,21 +263,14 @@ fn serve(
     identity: Option<Identity>,
     app: Router,
     shutdown: &CancellationToken,
-) -> Result<JoinHandle<std::io::Result<()>>, Failure> {
-    let app = app.into_make_service_with_connect_info::<SocketAddr>();
-    let stop = shutdown.clone().cancelled_owned();
+) -> Result<JoinHandle<()>, Failure> {
+    let (bounds, stop) = (Bounds::default(), shutdown.clone());
     let Some(identity) = identity else {
-        return Ok(tokio::spawn(async move {
-            axum::serve(listener, app).with_graceful_shutdown(stop).await
-        }));
+        return Ok(tokio::spawn(listen::serve(listener, app, bounds, stop)));
     };
     let listener = TlsListener::new(listener, identity)
-        .map_err(|error| Failure::because("reading the own address", &error))?
-        // Only so does axum tell who is at the other end.
-        .tap_io(|_| {});
-    Ok(tokio::spawn(async move {
-        axum::serve(listener, app).with_graceful_shutdown(stop).await
-    }))
+        .map_err(|error| Failure::because("reading the own address", &error))?;
+    Ok(tokio::spawn(listen::serve(listener, app, bounds, stop)))
 }
 
 /// The names under which requests may arrive, exactly (S-55).

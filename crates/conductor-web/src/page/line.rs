@@ -50,7 +50,7 @@ impl Line {
     pub(crate) fn of(run: &RunView, now: Timestamp) -> Self {
         Self {
             id: run.id.to_string(),
-            repo: run.repo.clone(),
+            repo: visible::line(&run.repo),
             issue: run.issue,
             title: visible::line(&run.title),
             state: state_of(run),

@@ -62,11 +62,11 @@ pub(crate) async fn show(
         .map(|event| Kept {
             seq: event.seq,
             class: event.class,
-            kind: event.kind.replace('_', " "),
+            kind: visible::line(&event.kind.replace('_', " ")),
             at: time::exact(event.at),
             actor: visible::line(&format!("{} {}", event.actor_type, event.actor)),
             payload: visible::text(&format!("{:#}", event.payload)).text,
-            hash: event.hash,
+            hash: visible::line(&event.hash),
         })
         .collect();
     Ok(page(&LogPage {

@@ -18,6 +18,7 @@ use crate::extract::Filled;
 use crate::handle;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::trouble::Trouble;
+use crate::visible;
 
 #[derive(Template)]
 #[template(path = "projects.html")]
@@ -71,8 +72,8 @@ pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<
                 .filter(|known| known.project == *project)
                 .map(|known| Repo {
                     name: known.repo.clone(),
-                    branch: known.base_branch.clone(),
-                    test: known.test_command.join(" "),
+                    branch: visible::line(&known.base_branch),
+                    test: visible::line(&known.test_command.join(" ")),
                     slots: known.slots,
                 })
                 .collect(),

@@ -9,6 +9,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
 use conductor_domain::gate::GateKind;
+use conductor_domain::message::is_hidden;
 use conductor_domain::staff::Rank;
 use conductor_domain::time::{Millis, Timestamp};
 
@@ -163,11 +164,11 @@ impl Shown {
             started: Moment::of(run.created_at, now),
             events: run.events,
             phase: run.phase.clone(),
-            branch: detail.branch,
+            branch: visible::line(&detail.branch),
             waits: if detail.cleaned_up {
                 "over".to_owned()
             } else {
-                state::waits(run, &detail.waits_for)
+                visible::line(&state::waits(run, &detail.waits_for))
             },
             holds: detail
                 .holds
@@ -191,7 +192,7 @@ impl Shown {
                 .map(|denial| Denial {
                     at: Moment::of(denial.at, now),
                     target: visible::line(&denial.target),
-                    reason: denial.reason,
+                    reason: visible::line(&denial.reason),
                     command: denial.command.as_deref().map(visible::line).unwrap_or_default(),
                     request: denial.request,
                 })
@@ -226,7 +227,7 @@ impl Shown {
                     took: time::length(Millis(span.ms)),
                 })
                 .collect(),
-            saved: detail.saved.unwrap_or_default(),
+            saved: detail.saved.as_deref().map(visible::line).unwrap_or_default(),
         }
     }
 
@@ -317,9 +318,10 @@ fn class_of(line: &str) -> &'static str {
     }
 }
 
-/// Tells whether an address may stand in a link: a forge cannot make ours run a script.
+/// Tells whether an address may stand in a link: a forge cannot make ours run a script, nor show another than it leads to.
 fn is_web(url: &str) -> bool {
-    url.starts_with("https://") || url.starts_with("http://")
+    let is_plain = |c: char| !is_hidden(c) && !c.is_whitespace();
+    (url.starts_with("https://") || url.starts_with("http://")) && url.chars().all(is_plain)
 }
 
 /// Shows a run.
@@ -363,9 +365,9 @@ pub(crate) fn story(records: &[EventView], now: Timestamp) -> Vec<Told> {
 fn write_of(write: WriteView, now: Timestamp) -> Write {
     Write {
         at: Moment::of(write.at, now),
-        kind: write.kind.replace('_', " "),
+        kind: visible::line(&write.kind.replace('_', " ")),
         target: visible::line(&write.target),
-        decision: write.decision,
+        decision: visible::line(&write.decision),
         reason: visible::line(&write.reason),
         result: visible::line(&write.result),
     }

@@ -1,0 +1,193 @@
+//! Takes connections and answers what arrives on them, each in its time and only so many at once.
+//!
+//! Whoever opens a connection and says nothing, or says it a letter at a time, is hung up on; what is said is answered by
+//! the door, which gives bodies their own time. This module does not know what is asked.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+
+/// What a client may take up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// How long it may take to say what it wants, from the connection or the last answer on.
+    pub(crate) head: Duration,
+    /// How many connections there may be at once; more wait until one is over. A process may have a thousand files, and
+    /// runs need some, too.
+    pub(crate) connections: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(30),
+            connections: 512,
+        }
+    }
+}
+
+/// Answers until it is told to stop; then nothing new is taken, and what is under way is finished.
+pub(crate) async fn serve<L>(mut listener: L, app: Router, bounds: Bounds, stop: CancellationToken)
+where
+    L: Listener<Addr = SocketAddr>,
+{
+    let room = Arc::new(Semaphore::new(bounds.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let taken = async {
+            let seat = room.clone().acquire_owned().await;
+            (seat, listener.accept().await)
+        };
+        let (seat, (io, peer)) = tokio::select! {
+            () = stop.cancelled() => break,
+            taken = taken => taken,
+        };
+        let (app, stop) = (app.clone(), stop.clone());
+        connections.spawn(async move {
+            let _seat = seat;
+            answer(io, peer, app, bounds.head, stop).await;
+        });
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn answer<I>(io: I, peer: SocketAddr, app: Router, head: Duration, stop: CancellationToken)
+where
+    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        app.clone().call(request.map(Body::new))
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(head);
+    let connection = http.serve_connection(TokioIo::new(io), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // Whoever hangs up, is hung up on or speaks no HTTP is nothing for an operator to act on.
+        tracing::debug!(%error, %peer, "a connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Longer than anything here takes; whoever waits so long waits for ever.
+    const FOR_EVER: Duration = Duration::from_secs(20);
+
+    struct Served {
+        address: SocketAddr,
+        stop: CancellationToken,
+        server: tokio::task::JoinHandle<()>,
+    }
+
+    async fn served(bounds: Bounds) -> Served {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let told = |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() };
+        let app = Router::new().route("/", get(told));
+        let stop = CancellationToken::new();
+        let server = tokio::spawn(serve(listener, app, bounds, stop.clone()));
+        Served {
+            address,
+            stop,
+            server,
+        }
+    }
+
+    /// Says something and listens until the other end hangs up.
+    async fn said(stream: &mut TcpStream, words: &str) -> String {
+        stream.write_all(words.as_bytes()).await.expect("it listens");
+        let mut answer = Vec::new();
+        let heard = tokio::time::timeout(FOR_EVER, stream.read_to_end(&mut answer)).await;
+        heard.expect("it never hangs up").expect("it is read");
+        String::from_utf8(answer).expect("text")
+    }
+
+    /// SEC-7: a client that says nothing, or never ends saying what it wants, is hung up on; so is one that had an answer.
+    #[tokio::test]
+    async fn a_client_that_takes_its_time_is_hung_up_on() {
+        let served = served(Bounds {
+            head: Duration::from_millis(100),
+            ..Bounds::default()
+        })
+        .await;
+        for words in [
+            "",
+            "G",
+            "GET / HTTP/1.1\r\nhost: a\r\nx: ",
+            "GET / HTTP/1.1\r\n\r\n",
+        ] {
+            let mut stream = TcpStream::connect(served.address).await.expect("it listens");
+            let own = stream.local_addr().expect("an address").to_string();
+            let answer = said(&mut stream, words).await;
+            assert_eq!(
+                answer.contains(&own),
+                words.ends_with("\r\n\r\n"),
+                "{words:?}: {answer}"
+            );
+        }
+    }
+
+    /// SEC-7: more clients than there is room for wait, and come in when another is over; none is lost.
+    #[tokio::test]
+    async fn only_so_many_are_inside_at_once() {
+        let served = served(Bounds {
+            connections: 2,
+            ..Bounds::default()
+        })
+        .await;
+        let first = TcpStream::connect(served.address).await.expect("it listens");
+        let second = TcpStream::connect(served.address).await.expect("it listens");
+        let mut third = TcpStream::connect(served.address).await.expect("it waits");
+        third
+            .write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n")
+            .await
+            .expect("it waits");
+        let mut byte = [0];
+        let early = tokio::time::timeout(Duration::from_millis(300), third.read(&mut byte)).await;
+        assert!(early.is_err(), "a third came in beside two");
+        drop((first, second));
+        let answer = said(&mut third, "").await;
+        assert!(
+            answer.starts_with("TTP/1.1 200") || answer.starts_with("HTTP/1.1 200"),
+            "{answer}"
+        );
+    }
+
+    #[tokio::test]
+    async fn it_stops_when_told_with_clients_that_say_nothing() {
+        let served = served(Bounds::default()).await;
+        let mut silent = TcpStream::connect(served.address).await.expect("it listens");
+        served.stop.cancel();
+        let stopped = tokio::time::timeout(FOR_EVER, served.server).await;
+        stopped.expect("it never stops").expect("no panic");
+        assert_eq!(said(&mut silent, "").await, "");
+    }
+}
