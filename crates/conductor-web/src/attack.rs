@@ -6,3 +6,9 @@ mod world;
 mod dom;
 mod text;
 mod requests;
+
+/// Writes a text as it can stand in an address or a form, every byte of it hidden.
+fn encoded(text: &str) -> String {
+    let bytes: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    bytes.concat()
+}

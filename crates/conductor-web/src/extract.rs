@@ -48,15 +48,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Filled<T> {
     type Rejection = Trouble;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Trouble> {
-        let RawForm(bytes) =
-            RawForm::from_request(request, state)
-                .await
-                .map_err(|rejection| match rejection {
-                    RawFormRejection::BytesRejection(unread_bytes) => unread(unread_bytes, MAX_FORM),
-                    other => Error::Invalid {
-                        what: format!("the form cannot be read: {}", other.body_text()),
-                    },
-                })?;
+        let RawForm(bytes) = RawForm::from_request(request, state).await.map_err(|rejection| {
+            if let RawFormRejection::BytesRejection(rejection) = rejection {
+                return unread(rejection, MAX_FORM);
+            }
+            Error::Invalid {
+                what: format!("the form cannot be read: {}", rejection.body_text()),
+            }
+        })?;
         serde_urlencoded::from_bytes(&bytes).map(Self).map_err(|error| {
             Error::Invalid {
                 what: format!("the form is not what is expected here: {error}"),

@@ -4,6 +4,7 @@ use axum::Router;
 use axum::http::header;
 
 use super::dom::{self, Shape};
+use super::encoded;
 use super::world::{HOSTILE, MARK, Poisoned, poisoned};
 use crate::access::{Seen, asked, get, send, session_of};
 use crate::operation::OPERATIONS;
@@ -25,10 +26,6 @@ fn addresses(world: &Poisoned) -> Vec<String> {
         }
     }
     found
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// Insists that an answer is a page of ours that lets nothing else in, and tells its shape.
