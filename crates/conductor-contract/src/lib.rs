@@ -19,6 +19,7 @@ mod slots;
 mod issues;
 mod projections;
 mod views;
+mod search;
 mod blobs;
 mod tool_log;
 mod resources;

@@ -10,6 +10,7 @@ use conductor_port::duty::Duties;
 use conductor_port::key::Keys;
 use conductor_port::lease::Leases;
 use conductor_port::ledger::Ledger;
+use conductor_port::search::Search;
 use conductor_port::views::Views;
 
 /// A fresh, empty store. All ports lead to the same one.
@@ -19,6 +20,8 @@ pub struct Subject {
     pub ledger: Arc<dyn Ledger>,
     /// What readers see of it.
     pub views: Arc<dyn Views>,
+    /// What its records are found by.
+    pub search: Arc<dyn Search>,
     /// Its bytes.
     pub blobs: Arc<dyn Blobs>,
     /// Its log of tool calls.
@@ -37,12 +40,13 @@ impl Subject {
     /// Makes a subject of a store that implements all ports.
     pub fn new<S>(store: S, guard: impl Any + Send + Sync) -> Self
     where
-        S: Ledger + Views + Blobs + ToolLog + Leases + Duties + Keys + 'static,
+        S: Ledger + Views + Search + Blobs + ToolLog + Leases + Duties + Keys + 'static,
     {
         let store = Arc::new(store);
         Self {
             ledger: store.clone(),
             views: store.clone(),
+            search: store.clone(),
             blobs: store.clone(),
             tool_log: store.clone(),
             leases: store.clone(),

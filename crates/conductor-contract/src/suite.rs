@@ -116,6 +116,14 @@ suites! { $
         forge_writes_are_replaced_in_their_places
         heads_come_from_the_records
     }
+    search {
+        records_are_found_whole_and_newest_first
+        a_word_means_the_same_everywhere
+        every_filter_of_records_filters
+        times_cut_exactly
+        pages_of_records_join_without_gap_or_repeat
+        only_what_is_kept_is_found_and_again_after_a_rebuild
+    }
     blobs {
         bytes_come_back_as_they_were
         unknown_bytes_are_absent

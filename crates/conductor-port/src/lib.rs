@@ -7,6 +7,7 @@ pub mod clock;
 pub mod ledger;
 pub mod blobs;
 pub mod views;
+pub mod search;
 pub mod workspace;
 pub mod executor;
 pub mod egress;

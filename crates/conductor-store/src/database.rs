@@ -22,6 +22,7 @@ mod append;
 mod dispatch;
 mod ledger;
 mod views;
+mod search;
 mod blobs;
 mod duties;
 mod keys;

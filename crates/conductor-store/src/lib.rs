@@ -6,6 +6,7 @@
 mod shape;
 mod cut;
 mod status;
+mod words;
 mod memory;
 mod database;
 

@@ -6,6 +6,7 @@
 mod ledger;
 mod batch;
 mod views;
+mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,8 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct State {
     streams: BTreeMap<StreamId, Vec<Record>>,
+    /// Every record in the order in which it was kept.
+    places: Vec<(StreamId, u64)>,
     event_ids: BTreeSet<String>,
     seen: BTreeSet<String>,
     effects: BTreeMap<EffectId, Kept>,

@@ -15,7 +15,7 @@ use super::conn::{Arg, Conn, Lock};
 use super::fault::{Class, class};
 use super::rows::{number, run_id};
 use super::writer::{Failed, Write};
-use super::{listen, sql};
+use super::{listen, search, sql};
 use crate::shape;
 use crate::status::Status;
 
@@ -58,6 +58,7 @@ impl Write for Append {
                 .await
                 .map_err(|error| self.taken(error, &record.event_id))?;
         }
+        search::keep_words(conn, batch).await?;
         for (ordinal, effect) in (0..).zip(&batch.effects) {
             let inserted = insert_effect(conn, batch, effect, ordinal).await;
             inserted.map_err(|error| self.taken(error, effect.id.as_str()))?;

@@ -10,7 +10,8 @@ use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
 use sqlx::{Column as _, ConnectOptions as _, Postgres, Row as _, SqlSafeStr, Sqlite, TypeInfo as _};
 
-use super::{sql, text};
+use super::{search, sql, text};
+use crate::words::Term;
 
 /// The pools of a database.
 #[derive(Debug)]
@@ -130,6 +131,14 @@ impl Db {
         }
     }
 
+    /// The statement that finds records by their words, and the question that it takes.
+    pub(super) fn find_records(&self, groups: &[Vec<Term>]) -> (&'static str, String) {
+        match self {
+            Self::Sqlite { .. } => (sql::FIND_RECORDS, search::fts5(groups)),
+            Self::Postgres { .. } => (sql::FIND_RECORDS_POSTGRES, search::tsquery(groups)),
+        }
+    }
+
     /// Closes all connections and waits until they are closed.
     pub(super) async fn close(&self) {
         match self {
@@ -183,6 +192,30 @@ impl Conn {
             return Ok(());
         }
         self.execute(sql::TELL, &[Arg::Text(words)]).await.map(drop)
+    }
+
+    /// The statements that keep the words of records, each with the same rows.
+    pub(super) fn keep_words(&self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite(_) => &[sql::PLACE_RECORDS, sql::INDEX_RECORDS],
+            Self::Postgres(_) => &[sql::PLACE_RECORDS_POSTGRES],
+        }
+    }
+
+    /// The statements that forget the words of all records.
+    pub(super) fn forget_words(&self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite(_) => &[sql::FORGET_WORDS, sql::FORGET_PLACES],
+            Self::Postgres(_) => &[sql::FORGET_PLACES],
+        }
+    }
+
+    /// The statement that gives records their words, by their places.
+    pub(super) fn give_words(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => sql::GIVE_WORDS,
+            Self::Postgres(_) => sql::GIVE_WORDS_POSTGRES,
+        }
     }
 
     /// Runs a statement; returns how many rows it changed.

@@ -11,8 +11,8 @@ use conductor_port::ledger::{LeaseWish, Leased, Projections, Renewal, Settlement
 use super::append::{project, upsert_writes};
 use super::conn::{Arg, Conn, Lock};
 use super::rows::{number, run_id};
-use super::sql;
 use super::writer::{Failed, Write};
+use super::{search, sql};
 
 use Arg::{Int, Text};
 
@@ -169,6 +169,7 @@ impl Write for ReplaceProjections {
         for after in &self.0.writes {
             upsert_writes(conn, after.seq, &after.writes).await?;
         }
+        search::keep_all_words(conn).await?;
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use super::conn::Arg::{Int, Text};
 use super::conn::{Conn, Db, Lock};
 use super::error::{OpenError, Place};
 use super::fault::{Class, class};
-use super::{rows, sql, version};
+use super::{rows, search, sql, version};
 
 /// One step of the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "keys",
         sqlite: include_str!("../../migrations/0004_keys.sql"),
         postgres: include_str!("../../migrations/postgres/0004_keys.sql"),
+    },
+    Migration {
+        version: 5,
+        name: "search",
+        sqlite: include_str!("../../migrations/0005_search.sql"),
+        postgres: include_str!("../../migrations/postgres/0005_search.sql"),
     },
 ];
 
@@ -133,6 +139,10 @@ async fn apply(conn: &mut Conn, place: &Place, known: &[Migration], rules: u32) 
     conn.script(sql::CREATE_MIGRATIONS).await.map_err(failed)?;
     for step in compare(&before, known, place)? {
         conn.script(step.text(place)).await.map_err(failed)?;
+        if step.name == "search" {
+            // No statement can tell which words the records have that are there already.
+            search::keep_all_words(conn).await.map_err(failed)?;
+        }
         let checksum = step.checksum(place);
         let args = [Int(step.version), Text(step.name), Text(checksum.as_str())];
         conn.execute(sql::INSERT_MIGRATION, &args).await.map_err(failed)?;

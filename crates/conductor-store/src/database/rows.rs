@@ -9,6 +9,7 @@ use conductor_domain::time::Timestamp;
 use conductor_port::blobs::{KeptBytes, ToolCall};
 use conductor_port::lease::{ResourceKind, ResourceLease};
 use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
+use conductor_port::search::Found;
 use conductor_port::views::StreamHead;
 
 use super::conn::Row;
@@ -78,6 +79,29 @@ fn record(columns: RecordColumns) -> Record {
         at,
         hash,
     }
+}
+
+/// A record that was found, after its place.
+pub(super) fn found(row: &Row) -> Read<Found> {
+    let record = Record {
+        stream: row.text(1)?,
+        seq: row.count(2)?,
+        event_id: row.text(3)?,
+        schema_version: row.count(4)?,
+        class: row.text(5)?,
+        kind: row.text(6)?,
+        payload: row.text(7)?,
+        payload_hash: row.text(8)?,
+        actor_type: row.text(9)?,
+        actor: row.text(10)?,
+        cause: row.text(11)?,
+        at: Timestamp(row.int(12)?),
+        hash: row.text(13)?,
+    };
+    Ok(Found {
+        place: row.count(0)?,
+        record,
+    })
 }
 
 pub(super) fn head(row: &Row) -> Read<StreamHead> {

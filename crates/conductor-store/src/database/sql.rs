@@ -311,7 +311,7 @@ pub(super) const NEWEST_MIGRATION: &str =
 
 /// Fails where one of the tables may not be written. Run within a transaction that is not kept.
 pub(super) const TRY_RIGHTS: &str = "LOCK TABLE records, seen_inputs, effects, slots, runs, instance, forge_writes, \
-    tool_calls, blobs, resource_leases, duties, marks, door_keys, passwords IN ROW EXCLUSIVE MODE";
+    tool_calls, blobs, resource_leases, duties, marks, door_keys, passwords, record_places IN ROW EXCLUSIVE MODE";
 
 /// The server's version as a number (15.3 is 150003), and the encoding of the database.
 pub(super) const SERVER: &str =
@@ -346,6 +346,80 @@ pub(super) const SAVEPOINT: &str = "SAVEPOINT one_write";
 pub(super) const RELEASE: &str = "RELEASE SAVEPOINT one_write";
 
 pub(super) const ROLLBACK_TO: &str = "ROLLBACK TO SAVEPOINT one_write";
+
+// Search. A batch's records come as one JSON array of stream, number, time and words.
+
+/// Numbers of the file's own: the first is one more than the last there was.
+pub(super) const PLACE_RECORDS: &str = "INSERT INTO record_places (stream, seq, at) \
+    SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each($1) ORDER BY key";
+
+pub(super) const INDEX_RECORDS: &str = "INSERT INTO record_words (rowid, words) \
+    SELECT (SELECT MAX(place) FROM record_places) - json_array_length($1) + key + 1, value ->> 3 \
+    FROM json_each($1) ORDER BY key";
+
+/// The same for PostgreSQL, where a place has its words beside it.
+pub(super) const PLACE_RECORDS_POSTGRES: &str = "INSERT INTO record_places (stream, seq, at, words) \
+    SELECT one.value ->> 0, CAST(one.value ->> 1 AS BIGINT), CAST(one.value ->> 2 AS BIGINT), \
+    array_to_tsvector(string_to_array(one.value ->> 3, ' ')) \
+    FROM json_array_elements(CAST($1 AS JSON)) WITH ORDINALITY one(value, n) ORDER BY one.n";
+
+/// Emptying is a wish that is written into a table of this kind.
+pub(super) const FORGET_WORDS: &str = "INSERT INTO record_words (record_words) VALUES ('delete-all')";
+
+pub(super) const FORGET_PLACES: &str = "DELETE FROM record_places";
+
+pub(super) const PLACE_ALL_RECORDS: &str = "INSERT INTO record_places (stream, seq, at) \
+    SELECT stream, seq, at FROM records ORDER BY at, stream, seq";
+
+pub(super) const RECORDS_TO_INDEX: &str = "SELECT p.place, r.stream, r.class, r.kind, r.payload, r.actor_type, \
+    r.actor, r.cause, r.at, runs.project, runs.repo \
+    FROM record_places p JOIN records r ON r.stream = p.stream AND r.seq = p.seq \
+    LEFT JOIN runs ON 'run/' || runs.run = r.stream WHERE p.place > $1 ORDER BY p.place LIMIT $2";
+
+pub(super) const GIVE_WORDS: &str = "INSERT INTO record_words (rowid, words) \
+    SELECT value ->> 0, value ->> 1 FROM json_each($1) ORDER BY key";
+
+/// The same for PostgreSQL.
+pub(super) const GIVE_WORDS_POSTGRES: &str = "UPDATE record_places SET \
+    words = array_to_tsvector(string_to_array(one.value ->> 1, ' ')) \
+    FROM json_array_elements(CAST($1 AS JSON)) one(value) WHERE place = CAST(one.value ->> 0 AS BIGINT)";
+
+macro_rules! found_columns {
+    () => {
+        "SELECT p.place, r.stream, r.seq, r.event_id, r.schema_version, r.class, r.kind, r.payload, r.payload_hash, \
+         r.actor_type, r.actor, r.cause, r.at, r.hash FROM "
+    };
+}
+
+macro_rules! is_found {
+    () => {
+        " p.place < $2 AND p.at >= $3 AND p.at < $4 AND $5 NOT LIKE '% ' || r.kind || ' %' \
+         ORDER BY p.place DESC LIMIT $6"
+    };
+}
+
+/// The words lead, and bring their records in the order that is wanted; `CROSS` keeps it so.
+pub(super) const FIND_RECORDS: &str = concat!(
+    found_columns!(),
+    "record_words w CROSS JOIN record_places p ON p.place = w.rowid \
+     CROSS JOIN records r ON r.stream = p.stream AND r.seq = p.seq WHERE record_words MATCH $1 AND w.rowid < $2 \
+     AND p.at >= $3 AND p.at < $4 AND $5 NOT LIKE '% ' || r.kind || ' %' ORDER BY w.rowid DESC LIMIT $6"
+);
+
+/// The same for PostgreSQL.
+pub(super) const FIND_RECORDS_POSTGRES: &str = concat!(
+    found_columns!(),
+    "record_places p JOIN records r ON r.stream = p.stream AND r.seq = p.seq \
+     WHERE p.words @@ CAST($1 AS TSQUERY) AND",
+    is_found!()
+);
+
+/// Without any word.
+pub(super) const LATEST_RECORDS: &str = concat!(
+    found_columns!(),
+    "record_places p JOIN records r ON r.stream = p.stream AND r.seq = p.seq WHERE CAST($1 AS TEXT) = '' AND",
+    is_found!()
+);
 
 // Migrations.
 

@@ -155,6 +155,11 @@ impl State {
         }
         let event_ids = batch.records.iter().map(|record| record.event_id.clone());
         self.event_ids.extend(event_ids);
+        let places = batch
+            .records
+            .iter()
+            .map(|record| (batch.stream.clone(), record.seq));
+        self.places.extend(places);
         self.streams
             .entry(batch.stream)
             .or_default()

@@ -127,6 +127,7 @@ impl Ledger for Memory {
         for writes in all.writes {
             state.keep_writes(writes);
         }
+        state.place_anew();
         Ok(())
     }
 }

