@@ -81,7 +81,7 @@
     if (code && navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(() => say("copied"), () => {});
   });
 
-  const places = { h: "/", r: "/runs", a: "/approvals", p: "/projects" };
+  const places = { h: "/", r: "/runs", a: "/approvals", p: "/projects", u: "/audit" };
   let leader = 0;
   const step = (by) => {
     const rows = [...document.querySelectorAll("[data-row]")];
@@ -105,7 +105,7 @@
       case "n": location.href = "/start"; break;
       case "?": location.href = "/keys"; break;
       default: {
-        const target = /^[ar]$/.test(event.key) && document.querySelector(`[data-key="${event.key}"]`);
+        const target = /^[ar/]$/.test(event.key) && document.querySelector(`[data-key="${event.key}"]`);
         if (!target) return;
         target.focus();
         target.scrollIntoView({ block: "center" });

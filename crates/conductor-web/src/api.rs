@@ -12,7 +12,7 @@ mod staff;
 mod problem;
 
 pub use action::{ActionRequest, StartRun};
-pub use audit::{AuditView, FindingView, ReplayDifference, ReplayView};
+pub use audit::{AuditView, FindingView, RecordList, RecordView, ReplayDifference, ReplayView};
 pub use instance::{
     AddProject, GrantEgress, GrantList, GrantView, Health, InstanceView, KillSwitch, LinkView, ProjectList,
     RegisterRepo, RepoList, RepoView, SuspensionView, TroubleView,

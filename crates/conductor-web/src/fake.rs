@@ -39,6 +39,7 @@ use conductor_port::ledger::{
     AppendError, Batch, Candidates, EffectRow, ForgeWrite, LeaseWish, Leased, Ledger, Projections, Record,
     Renewal, RunRow, Settlement, StreamId,
 };
+use conductor_port::search::{Found, RecordFilter, Search};
 use conductor_port::views::{RunFilter, StreamHead, Views};
 use conductor_port::workspace::GitToken;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -138,6 +139,12 @@ impl Fake {
         }
     }
 
+    /// Reads this world.
+    pub(crate) fn reader(&self) -> Reader {
+        let fake = Arc::new(self.clone());
+        Reader::new(fake.clone(), fake.clone(), fake.clone(), fake.clone(), fake)
+    }
+
     /// Opens a door to this world.
     pub(crate) fn router(&self) -> Router {
         let fake = Arc::new(self.clone());
@@ -171,7 +178,7 @@ impl Fake {
             started_at: Timestamp(1),
             shutdown: CancellationToken::new(),
         };
-        let reader = Reader::new(fake.clone(), fake.clone(), fake.clone(), fake.clone());
+        let reader = self.reader();
         let behind = Behind {
             inbox: fake.clone(),
             blobs: fake.clone(),
@@ -419,6 +426,25 @@ impl Views for Fake {
 
     async fn heads(&self) -> Result<Vec<StreamHead>, Fault> {
         Ok(vec![])
+    }
+}
+
+/// Places are numbers of the list; words are not looked at, because stores do that.
+#[async_trait]
+impl Search for Fake {
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Found>, Fault> {
+        let world = self.world();
+        let placed = (1..).zip(&world.records).collect::<Vec<_>>().into_iter().rev();
+        let fits = |(place, record): &(u64, &Record)| {
+            filter.before.is_none_or(|before| *place < before)
+                && !filter.hidden.contains(&record.kind.as_str())
+                && filter.actor.as_ref().is_none_or(|actor| *actor == record.actor)
+        };
+        let found = placed.filter(fits).map(|(place, record)| Found {
+            place,
+            record: record.clone(),
+        });
+        Ok(found.take(filter.limit as usize).collect())
     }
 }
 

@@ -42,6 +42,10 @@ type Hash = [u8; 32];
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ToldOnce;
 
+/// Marks an answer that is written as it is sent: it has no tag, because nobody holds all of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Endless;
+
 /// The answers that were given to writes with a key.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
@@ -214,7 +218,8 @@ pub(crate) async fn tags(request: Request, next: Next) -> Response {
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    if !is_read || response.status() != StatusCode::OK || !is_data {
+    let is_endless = response.extensions().get::<Endless>().is_some();
+    if !is_read || response.status() != StatusCode::OK || !is_data || is_endless {
         return response;
     }
     let (mut parts, body) = response.into_parts();

@@ -68,6 +68,10 @@ fn describe(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
         Answers::Bytes => {
             json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } })
         }
+        Answers::File(shape) => {
+            let list = json!({ "type": "array", "items": shape(generator) });
+            json!({ "text/csv": { "schema": { "type": "string" } }, "application/json": { "schema": list } })
+        }
         Answers::Document => json!({ "application/json": { "schema": { "type": "object" } } }),
     };
     let mut described = json!({

@@ -13,11 +13,13 @@ use crate::api::{
     AcceptedView, ActionRequest, AddOperator, AddProject, Approvals, AuditView, ChangeRank, EffectList,
     EventList, ExpectedView, GrantEgress, GrantList, GrantOverride, Health, InstanceView, IssueToken,
     IssuedToken, KillSwitch, LinkView, OperatorList, PolicyExpectations, PolicyList, PolicyPlace,
-    PolicyQuestion, PolicyTexts, ProjectList, RegisterRepo, ReplayView, RepoList, RepoView, RevokeOverride,
-    RulingView, RunDetail, RunList, SetPassword, SetPolicy, StartRun, Started, TokenList, WriteList,
+    PolicyQuestion, PolicyTexts, ProjectList, RecordList, RecordView, RegisterRepo, ReplayView, RepoList,
+    RepoView, RevokeOverride, RulingView, RunDetail, RunList, SetPassword, SetPolicy, StartRun, Started,
+    TokenList, WriteList,
 };
 use crate::door::Door;
 use crate::handle::run::{EventsQuery, ListQuery};
+use crate::search::RecordQuery;
 use crate::stream::FollowQuery;
 use crate::{handle, openapi, page, stream};
 
@@ -60,6 +62,8 @@ pub(crate) enum Answers {
     Stream,
     /// Kept bytes.
     Bytes,
+    /// A file of so many of these as there are.
+    File(Shape),
     /// This table as an OpenAPI document.
     Document,
 }
@@ -69,7 +73,7 @@ impl Answers {
     pub(crate) fn status(self) -> &'static str {
         match self {
             Self::Created(_) => "201",
-            Self::Ok(_) | Self::Stream | Self::Bytes | Self::Document => "200",
+            Self::Ok(_) | Self::Stream | Self::Bytes | Self::File(_) | Self::Document => "200",
         }
     }
 }
@@ -306,6 +310,17 @@ pub const OPERATIONS: &[Operation] = &[
     .answering(Answers::Bytes),
     reading("/audit", "verify_audit", "Checks the chains of all records.", shape::<AuditView>, || get(handle::audit::verify))
         .by(&["audit verify"]),
+    reading("/audit/records", "search_records", "Finds records of all streams by their words and what stands beside them, newest first; those about who works here for admins alone.", shape::<RecordList>, || {
+        get(handle::audit::records)
+    })
+    .asked(shape::<RecordQuery>)
+    .by(&["audit search"]),
+    reading("/audit/export/{format}", "export_records", "Hands everything that is found out as a file: `csv`, or `json` with the links of the chain.", shape::<RecordView>, || {
+        get(handle::audit::export)
+    })
+    .asked(shape::<RecordQuery>)
+    .answering(Answers::File(shape::<RecordView>))
+    .by(&["audit export"]),
     changing("/links", "make_link", "Makes a link that signs one browser in, once.", shape::<NoWish>, Answers::Created(shape::<LinkView>), || {
         post(page::enter::link)
     })

@@ -18,6 +18,7 @@ pub(crate) mod overrides;
 pub(crate) mod start;
 pub(crate) mod approvals;
 pub(crate) mod projects;
+pub(crate) mod audit;
 pub(crate) mod stop;
 pub(crate) mod settings;
 pub(crate) mod keys;
@@ -77,10 +78,14 @@ pub(crate) const PAGES: &[Page] = &[
     ("/start", || get(start::show)),
     ("/approvals", || get(approvals::show)),
     ("/projects", || get(projects::show)),
+    ("/audit", || get(audit::show)),
     ("/stop", || get(stop::show)),
     ("/keys", || get(keys::show)),
     ("/settings", || get(settings::show)),
 ];
+
+/// What a page hands out to be kept.
+pub(crate) const FILES: &[Page] = &[("/audit/export/{format}", || get(audit::export))];
 
 /// What tells a page of news, for as long as somebody looks.
 pub(crate) const STREAMS: &[Page] = &[
@@ -97,6 +102,7 @@ pub(crate) fn routes(door: &Arc<Door>) -> Router<Arc<Door>> {
     });
     let inside = PAGES
         .iter()
+        .chain(FILES)
         .chain(STREAMS)
         .fold(forms, |pages, (path, route)| pages.route(path, route()))
         .layer(from_fn_with_state(door.clone(), gate::session));

@@ -22,6 +22,7 @@ use conductor_domain::time::Timestamp;
 use conductor_port::blobs::Blobs;
 use conductor_port::lease::{Leases, ResourceKind};
 use conductor_port::ledger::{Ledger, Record, RunRow, StreamId};
+use conductor_port::search::Search;
 use conductor_port::views::{RunFilter, Views};
 
 use crate::api::{
@@ -45,21 +46,24 @@ pub struct Reader {
     ledger: Arc<dyn Ledger>,
     blobs: Arc<dyn Blobs>,
     leases: Arc<dyn Leases>,
+    pub(crate) search: Arc<dyn Search>,
 }
 
 impl Reader {
-    /// Makes a reader over four views of one store.
+    /// Makes a reader over several views of one store.
     pub fn new(
         views: Arc<dyn Views>,
         ledger: Arc<dyn Ledger>,
         blobs: Arc<dyn Blobs>,
         leases: Arc<dyn Leases>,
+        search: Arc<dyn Search>,
     ) -> Self {
         Self {
             views,
             ledger,
             blobs,
             leases,
+            search,
         }
     }
 
@@ -492,8 +496,7 @@ mod tests {
     use crate::fake::{Fake, request, row};
 
     fn reader(fake: &Fake) -> Reader {
-        let fake = Arc::new(fake.clone());
-        Reader::new(fake.clone(), fake.clone(), fake.clone(), fake)
+        fake.reader()
     }
 
     fn run() -> RunId {

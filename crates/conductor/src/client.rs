@@ -92,6 +92,22 @@ impl Client {
             .to_vec())
     }
 
+    /// Reads a file of any size, piece by piece; one that ends early is a failure.
+    pub(crate) async fn file(
+        &self,
+        path: &str,
+    ) -> Result<BoxStream<'static, Result<Vec<u8>, Failure>>, Failure> {
+        let client = self.clone();
+        let response = self.send(self.request(Method::GET, path)).await?;
+        let pieces = response.bytes_stream();
+        Ok(pieces
+            .map(move |piece| match piece {
+                Ok(piece) => Ok(piece.to_vec()),
+                Err(error) => Err(client.unreachable(&error)),
+            })
+            .boxed())
+    }
+
     /// Asks for something.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,

@@ -7,9 +7,10 @@ use conductor_domain::id::RunId;
 use conductor_port::views::RunFilter;
 use conductor_web::api::{
     Approvals, AuditView, EventList, ExpectedView, InstanceView, PolicyExpectations, PolicyList, PolicyPlace,
-    PolicyQuestion, PolicyTexts, ReplayView, RulingView, RunDetail, RunList,
+    PolicyQuestion, PolicyTexts, RecordList, ReplayView, RulingView, RunDetail, RunList,
 };
-use conductor_web::{Reader, Rules as _};
+use conductor_web::{Format, Reader, RecordQuery, Rules as _, Sight};
+use futures_util::stream::{BoxStream, StreamExt as _};
 
 use crate::client::Client;
 use crate::data_dir::DataDir;
@@ -182,6 +183,36 @@ impl Source {
         }
     }
 
+    /// Finds records.
+    pub(crate) async fn records(&self, query: &RecordQuery) -> Result<RecordList, Failure> {
+        match self {
+            Self::Server(client) => {
+                client
+                    .get(&format!("/audit/records?{}", record_query(query)))
+                    .await
+            }
+            Self::Database(reader, _) => Ok(reader.records(query, Sight::Everything).await?),
+        }
+    }
+
+    /// Writes records as a file, piece by piece.
+    pub(crate) async fn export(
+        &self,
+        query: &RecordQuery,
+        format: Format,
+    ) -> Result<BoxStream<'static, Result<Vec<u8>, Failure>>, Failure> {
+        match self {
+            Self::Server(client) => {
+                let path = format!("/audit/export/{}?{}", format.as_str(), record_query(query));
+                client.file(&path).await
+            }
+            Self::Database(reader, _) => {
+                let file = reader.export(query, Sight::Everything, format).await?;
+                Ok(file.map(|piece| Ok(piece?.to_vec())).boxed())
+            }
+        }
+    }
+
     /// Recomputes a run.
     pub(crate) async fn replay(&self, id: &RunId) -> Result<ReplayView, Failure> {
         match self {
@@ -216,6 +247,15 @@ fn query(wanted: &Wanted) -> String {
         .map(|(name, value)| format!("{name}={value}"))
         .collect::<Vec<_>>()
         .join("&")
+}
+
+fn record_query(query: &RecordQuery) -> String {
+    let given = serde_json::to_value(query).unwrap_or_default();
+    let pairs = given.as_object().into_iter().flatten().map(|(name, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{name}={}", encode(&value))
+    });
+    pairs.collect::<Vec<_>>().join("&")
 }
 
 fn place_query(place: &PolicyPlace) -> String {

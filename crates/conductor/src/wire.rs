@@ -62,6 +62,7 @@ impl Records {
             self.database.clone(),
             self.database.clone(),
             self.database.clone(),
+            self.database.clone(),
         )
     }
 

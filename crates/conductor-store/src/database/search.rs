@@ -153,20 +153,20 @@ impl Search for Database {
         };
         let mut found = Vec::new();
         loop {
-            let left = i64::from(filter.limit) - found.len() as i64;
+            let left = (filter.limit as usize).saturating_sub(found.len());
             let args = [
                 Text(&question),
                 Int(before),
                 Int(filter.from.map_or(i64::MIN, |from| from.0)),
                 Int(filter.until.map_or(i64::MAX, |until| until.0)),
                 Text(&hidden),
-                Int(left),
+                Int(i64::try_from(left).unwrap_or(i64::MAX)),
             ];
             let rows = self.fetch(attempted, statement, &args).await?;
             found.extend(rows.iter().filter_map(|row| rows::found(row).ok()));
             // What cannot be read is made up from what follows, so that a page that is not full is the last one.
             let last = rows.last().and_then(|row| row.int(0).ok());
-            let is_last = (rows.len() as i64) < left || found.len() >= filter.limit as usize;
+            let is_last = rows.len() < left || found.len() >= filter.limit as usize;
             let (false, Some(last)) = (is_last, last) else {
                 return Ok(found);
             };

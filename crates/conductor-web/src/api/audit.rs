@@ -3,6 +3,7 @@
 //! This module does not know how they look.
 
 use conductor_domain::id::RunId;
+use conductor_domain::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,4 +58,50 @@ pub struct ReplayDifference {
     pub seq: u64,
     /// How.
     pub what: String,
+}
+
+/// Records that were found, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordList {
+    /// The records.
+    pub records: Vec<RecordView>,
+    /// Where older ones begin; absent when there are none.
+    pub next: Option<u64>,
+}
+
+/// A record, whole: who did what from where, what was decided, and its link in the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordView {
+    /// Where it stands among the records of all streams; a rebuild may number them anew.
+    pub place: u64,
+    /// Its stream: `instance`, or `run/` and the run's id.
+    pub stream: String,
+    /// The run; absent for what concerns more than one.
+    #[schemars(with = "Option<String>")]
+    pub run: Option<RunId>,
+    /// Its place in its stream.
+    pub seq: u64,
+    /// Its name, unique over all streams.
+    pub event_id: String,
+    /// The version of its form.
+    pub schema_version: u32,
+    /// `fact` or `decision`.
+    pub class: String,
+    /// The name of the input or event.
+    pub kind: String,
+    /// When.
+    #[schemars(with = "i64")]
+    pub at: Timestamp,
+    /// `agent`, `operator` or `system`.
+    pub actor_type: String,
+    /// Who.
+    pub actor: String,
+    /// Of a fact, where it came from: an address, an effect, a delivery; of a decision, the fact that caused it.
+    pub cause: String,
+    /// The payload; `payload_hash` is over its canonical form (RFC 8785).
+    pub payload: serde_json::Value,
+    /// SHA-256 over the payload.
+    pub payload_hash: String,
+    /// Its link in the chain.
+    pub hash: String,
 }

@@ -5,21 +5,82 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::{Path, State};
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use conductor_domain::digest::Digest;
 
-use crate::api::{AuditView, ReplayView};
+use crate::actor::Actor;
+use crate::api::{AuditView, RecordList, ReplayView};
 use crate::door::Door;
 use crate::error::Error;
-use crate::extract::NamedRun;
+use crate::extract::{Asked, NamedRun};
 use crate::guard::only;
+use crate::once;
+use crate::search::{Format, RecordQuery};
 
 /// Checks every stream.
 pub(crate) async fn verify(State(door): State<Arc<Door>>) -> Result<Json<AuditView>, Error> {
     Ok(Json(door.backstage.verify().await?))
+}
+
+/// The form of a file that an address names.
+pub(crate) struct NamedFormat(pub(crate) Format);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedFormat {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let Path(name): Path<String> = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| Error::Invalid {
+                what: rejection.body_text(),
+            })?;
+        let found = Format::ALL.into_iter().find(|format| format.as_str() == name);
+        found.map(Self).ok_or_else(|| Error::Invalid {
+            what: format!("there is no file of the form `{name}`; there are csv and json"),
+        })
+    }
+}
+
+/// Finds records.
+pub(crate) async fn records(
+    State(door): State<Arc<Door>>,
+    actor: Actor,
+    Asked(query): Asked<RecordQuery>,
+) -> Result<Json<RecordList>, Error> {
+    Ok(Json(door.reader.records(&query, actor.rank.into()).await?))
+}
+
+/// Hands everything that is found out as a file.
+pub(crate) async fn export(
+    State(door): State<Arc<Door>>,
+    actor: Actor,
+    NamedFormat(format): NamedFormat,
+    Asked(query): Asked<RecordQuery>,
+) -> Result<Response, Error> {
+    file(&door, &actor, format, &query).await
+}
+
+/// Writes a file of records, piece by piece.
+pub(crate) async fn file(
+    door: &Door,
+    actor: &Actor,
+    format: Format,
+    query: &RecordQuery,
+) -> Result<Response, Error> {
+    let file = door.reader.export(query, actor.rank.into(), format).await?;
+    let headers = [
+        (header::CONTENT_TYPE, format.content_type().to_owned()),
+        (
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"conductor-audit.{}\"", format.as_str()),
+        ),
+    ];
+    Ok((headers, Extension(once::Endless), Body::from_stream(file)).into_response())
 }
 
 /// Recomputes a run.

@@ -18,6 +18,7 @@ pub(crate) enum Section {
     Runs,
     Approvals,
     Projects,
+    Audit,
     Stop,
     Settings,
     Elsewhere,

@@ -99,7 +99,7 @@ impl Browser {
     }
 }
 
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "/",
     "/runs",
     "/runs?view=list",
@@ -107,6 +107,7 @@ const PAGES: [&str; 10] = [
     "/runs/r-1/log",
     "/approvals",
     "/projects",
+    "/audit",
     "/stop",
     "/start",
     "/settings",
@@ -124,12 +125,15 @@ async fn without_a_session_no_page_tells_anything() {
     assert!(known.text.contains("conductor open r-1"), "{}", known.text);
     let unknown = browser.get("/runs/r-9").await;
     assert_eq!(
-        unknown.text.replace("r-9", "r-1"),
+        unknown.text.replace("open r-9", "open r-1"),
         known.text,
         "a run that is not there looks the same"
     );
     let nowhere = browser.get("/").await.text;
-    for path in PAGES.into_iter().chain(["/live", "/runs/r-1/live", "/keys"]) {
+    for path in PAGES
+        .into_iter()
+        .chain(["/live", "/runs/r-1/live", "/keys", "/audit/export/csv"])
+    {
         let seen = browser.get(path).await;
         assert_eq!(seen.status, StatusCode::UNAUTHORIZED, "{path}");
         assert_eq!(seen.text.replace(" r-1", ""), nowhere, "{path}");
