@@ -77,6 +77,11 @@ pub fn decide(run: Option<&Run>, input: &Input, at: &Context) -> Result<Decision
             remains,
         } => fault::faulted(&mut draft, effect, *attempt, fault, remains.as_deref())?,
         Input::RequestComment { invocation, comment } => agent::comment(&mut draft, invocation, comment)?,
+        Input::RequestFields {
+            invocation,
+            role,
+            fields,
+        } => agent::fields(&mut draft, invocation, *role, fields)?,
         Input::EgressDenied { effect, denial } => agent::denied_egress(&mut draft, effect, denial)?,
         Input::ForgeNoticed { notice } => merge::noticed(&mut draft, notice),
         Input::DeadlinePassed { deadline } => clock::passed(&mut draft, *deadline)?,

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::board::{BoardNumber, OwnFields};
 use crate::digest::Digest;
 use crate::id::{CommitId, EffectId, IssueNumber, PullRequestNumber, RunId};
 use crate::invocation::Invocation;
@@ -135,6 +136,15 @@ pub enum Effect {
         /// What.
         message: Box<Message>,
     },
+    /// Sets Conductor's own fields of the issue on a board.
+    UpdateFields {
+        /// The board.
+        board: BoardNumber,
+        /// The issue.
+        issue: IssueNumber,
+        /// What they shall say.
+        fields: OwnFields,
+    },
     /// Saves what is unfinished and gives everything back.
     CleanUp {
         /// Whether the branch at the forge goes too; it does where it never came to a pull request.
@@ -171,12 +181,13 @@ pub enum EffectKind {
     ReadPullRequest,
     ClosePullRequest,
     PostComment,
+    UpdateFields,
     CleanUp,
 }
 
 impl EffectKind {
     /// Every kind.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ReadIssue,
         Self::PrepareWorkspace,
         Self::Invoke,
@@ -191,6 +202,7 @@ impl EffectKind {
         Self::ReadPullRequest,
         Self::ClosePullRequest,
         Self::PostComment,
+        Self::UpdateFields,
         Self::CleanUp,
     ];
 
@@ -211,6 +223,7 @@ impl EffectKind {
             Self::ReadPullRequest => "read_pull_request",
             Self::ClosePullRequest => "close_pull_request",
             Self::PostComment => "post_comment",
+            Self::UpdateFields => "update_fields",
             Self::CleanUp => "clean_up",
         }
     }
@@ -231,7 +244,11 @@ impl EffectKind {
             | Self::Push
             | Self::OpenPullRequest
             | Self::PublishCheck => true,
-            Self::ReadPullRequest | Self::ClosePullRequest | Self::PostComment | Self::CleanUp => false,
+            Self::ReadPullRequest
+            | Self::ClosePullRequest
+            | Self::PostComment
+            | Self::UpdateFields
+            | Self::CleanUp => false,
         }
     }
 
@@ -252,6 +269,7 @@ impl EffectKind {
             | Self::ReadPullRequest
             | Self::ClosePullRequest
             | Self::PostComment
+            | Self::UpdateFields
             | Self::CleanUp => false,
         }
     }
@@ -270,6 +288,7 @@ impl EffectKind {
                 | Self::PublishCheck
                 | Self::ClosePullRequest
                 | Self::PostComment
+                | Self::UpdateFields
         )
     }
 }
@@ -298,6 +317,7 @@ impl Effect {
             Self::ReadPullRequest { .. } => EffectKind::ReadPullRequest,
             Self::ClosePullRequest { .. } => EffectKind::ClosePullRequest,
             Self::PostComment { .. } => EffectKind::PostComment,
+            Self::UpdateFields { .. } => EffectKind::UpdateFields,
             Self::CleanUp { .. } => EffectKind::CleanUp,
         }
     }

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
+use crate::board::OwnFields;
 use crate::diff::Inspection;
 use crate::digest::Digest;
 use crate::effect::EffectKind;
@@ -19,6 +20,7 @@ use crate::message::{CheckNote, Message};
 use crate::phase::{AfterTests, EndReason};
 use crate::plan::{Plan, Review, TestReport};
 use crate::relief::Relief;
+use crate::role::Role;
 use crate::spec::{Priority, RunSpec};
 use crate::testing::{RedFirstOutcome, TestRun};
 use crate::time::Timestamp;
@@ -219,6 +221,8 @@ pub enum Event {
     MessagesFlushed { count: u32 },
     /// An agent's words will stand in the check run of the next proposed commit.
     CheckNoted { note: CheckNote },
+    /// An agent wants fields on the board to say this; they are set together when the last change is done.
+    FieldsWanted { role: Role, fields: OwnFields },
     /// An agent's wish to comment was denied.
     CommentDenied { invocation: EffectId, reason: String },
     /// Code in a sandbox was denied the network; an operator may grant it for the next time.
@@ -266,7 +270,7 @@ impl Event {
             EffectStopRequested => "effect_stop_requested", EnvironmentRecreated => "environment_recreated",
             MessageSent => "message_sent", MessageDeferred => "message_deferred",
             MessagesFlushed => "messages_flushed", CommentDenied => "comment_denied",
-            CheckNoted => "check_noted", EgressDenied => "egress_denied", Reminded => "reminded",
+            CheckNoted => "check_noted", FieldsWanted => "fields_wanted", EgressDenied => "egress_denied", Reminded => "reminded",
             PullRequestSeen => "pull_request_seen", Noted => "noted",
         }
     }

@@ -4,6 +4,8 @@
 //! `invariant` would say so. This module does not know why anything happened.
 
 use crate::artifact::Artifact;
+use crate::board::OwnFields;
+use crate::effect::EffectKind;
 use crate::event::Event;
 use crate::gate::{CallGate, GateKind};
 use crate::hold::HoldKind;
@@ -50,6 +52,7 @@ fn born(spec: &RunSpec) -> Run {
         approved_calls: vec![],
         reliefs: vec![],
         check_notes: vec![],
+        fields_wanted: OwnFields::default(),
     }
 }
 
@@ -305,6 +308,9 @@ fn apply(run: &mut Run, event: &Event) {
             must_be_heard,
             digest: _,
         } => {
+            if *kind == EffectKind::UpdateFields {
+                run.fields_wanted = OwnFields::default();
+            }
             run.in_flight.insert(
                 effect.clone(),
                 InFlight {
@@ -347,6 +353,7 @@ fn apply(run: &mut Run, event: &Event) {
             run.check_notes.retain(|earlier| earlier.role != note.role);
             run.check_notes.push(note.clone());
         }
+        Event::FieldsWanted { fields, role: _ } => run.fields_wanted.renew(fields),
         Event::Reminded { at } => run.reminded_at = Some(*at),
         Event::CallGateOpened { gate, wish } => {
             run.calls_asked = run.calls_asked.saturating_add(1);

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
+use crate::board::OwnFields;
 use crate::deadline::Deadline;
 use crate::diff::Inspection;
 use crate::digest::Digest;
@@ -16,6 +17,7 @@ use crate::id::{CommitId, EffectId, OperatorName, PullRequestNumber};
 use crate::invocation::{InvocationReport, Remains};
 use crate::message::CommentRequest;
 use crate::relief::ReliefScope;
+use crate::role::Role;
 use crate::spec::{Priority, RunSpec};
 use crate::testing::{RedFirstOutcome, TestRun};
 use crate::time::Timestamp;
@@ -66,6 +68,15 @@ pub enum Input {
         invocation: EffectId,
         /// What it wants to say.
         comment: CommentRequest,
+    },
+    /// A running agent asks for Conductor's own fields on the board to be set (TOOL-3, TOOL-4a).
+    RequestFields {
+        /// The invocation that asks.
+        invocation: EffectId,
+        /// The agent's role.
+        role: Role,
+        /// What they shall say.
+        fields: OwnFields,
     },
     /// Code in a sandbox asked for the network and was denied (BEY-6).
     EgressDenied {
@@ -252,6 +263,8 @@ pub enum Report {
         /// Its page.
         url: String,
     },
+    /// The fields on the board are set.
+    FieldsUpdated,
     /// Everything that the run held was given back.
     CleanedUp {
         /// Where unfinished work was saved to.

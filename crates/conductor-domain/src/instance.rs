@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
+use crate::board::BoardNumber;
 use crate::digest::Digest;
 use crate::effect::EffectKind;
 use crate::egress::Grant;
@@ -174,6 +175,9 @@ pub struct Registration {
     /// Whether the test command may reach what the project's other sandboxes may (EXEC-3a).
     #[serde(default, skip_serializing_if = "TestEgress::is_none")]
     pub test_egress: TestEgress,
+    /// The board on which agents may keep Conductor's own fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<BoardNumber>,
 }
 
 /// Whether a test command has a way out.

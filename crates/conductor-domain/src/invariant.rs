@@ -144,7 +144,10 @@ fn proposes_what_was_tested(run: &Run) -> bool {
 fn nothing_after_clean_up(run: &Run) -> bool {
     !run.cleaned_up
         || run.in_flight.values().all(|effect| match effect.kind {
-            EffectKind::PostComment | EffectKind::ReadPullRequest | EffectKind::ClosePullRequest => true,
+            EffectKind::PostComment
+            | EffectKind::UpdateFields
+            | EffectKind::ReadPullRequest
+            | EffectKind::ClosePullRequest => true,
             EffectKind::ReadIssue
             | EffectKind::PrepareWorkspace
             | EffectKind::Invoke

@@ -27,6 +27,7 @@ pub mod gate;
 pub mod phase;
 pub mod run;
 pub mod message;
+pub mod board;
 pub mod throttle;
 pub mod input;
 pub mod event;

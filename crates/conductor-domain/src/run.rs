@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::board::OwnFields;
 use crate::effect::EffectKind;
 use crate::forge::{IssueSnapshot, PullRequest};
 use crate::gate::{CallGate, Gate};
@@ -66,6 +67,9 @@ pub struct Run {
     /// What its agents want to stand in the next check run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub check_notes: Vec<CheckNote>,
+    /// What fields on the board shall say, once the change that is under way is done.
+    #[serde(default, skip_serializing_if = "OwnFields::is_empty")]
+    pub fields_wanted: OwnFields,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -105,7 +109,8 @@ impl InFlight {
             | EffectKind::Push
             | EffectKind::OpenPullRequest
             | EffectKind::PublishCheck
-            | EffectKind::ReadPullRequest => false,
+            | EffectKind::ReadPullRequest
+            | EffectKind::UpdateFields => false,
         }
     }
 }

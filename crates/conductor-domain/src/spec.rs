@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::board::BoardNumber;
 use crate::digest::Digest;
 use crate::id::{IssueNumber, OperatorName, ProjectId, RepoId, RunId};
 use crate::policy::LockedPolicy;
@@ -43,6 +44,9 @@ pub struct RunSpec {
     /// The texts of its policies, locked when it started; where there are none, Conductor's own count (SEC-1).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<LockedPolicy>,
+    /// The board that its agents may keep Conductor's own fields on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<BoardNumber>,
 }
 
 impl RunSpec {

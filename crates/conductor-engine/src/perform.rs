@@ -20,6 +20,7 @@ mod push;
 pub(crate) mod pull_request;
 mod check;
 mod comment;
+mod board;
 mod clean_up;
 mod abandon;
 
@@ -111,6 +112,7 @@ fn executor_of(effect: &Effect) -> Option<ExecutorName> {
         | Effect::ReadPullRequest { .. }
         | Effect::ClosePullRequest { .. }
         | Effect::PostComment { .. }
+        | Effect::UpdateFields { .. }
         | Effect::CleanUp { .. } => None,
     }
 }
@@ -170,6 +172,9 @@ impl Performance<'_> {
             Effect::ReadPullRequest { number } => pull_request::read(self, *number).await,
             Effect::ClosePullRequest { number } => pull_request::close(self, *number).await,
             Effect::PostComment { target, message } => comment::post(self, *target, message).await,
+            Effect::UpdateFields { board, issue, fields } => {
+                board::update(self, *board, *issue, fields).await
+            }
             Effect::CleanUp { delete_branch } => clean_up::clean_up(self, delete_branch.as_deref()).await,
         }
     }
@@ -207,6 +212,7 @@ impl Performance<'_> {
             | Effect::ReadPullRequest { .. }
             | Effect::ClosePullRequest { .. }
             | Effect::PostComment { .. }
+            | Effect::UpdateFields { .. }
             | Effect::CleanUp { .. } => None,
         };
         Failed { fault, remains }
@@ -243,6 +249,7 @@ impl Performance<'_> {
             | Effect::ReadPullRequest { .. }
             | Effect::ClosePullRequest { .. }
             | Effect::PostComment { .. }
+            | Effect::UpdateFields { .. }
             | Effect::CleanUp { .. } => Ok(Report::Stopped),
         }
     }

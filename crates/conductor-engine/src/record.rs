@@ -8,6 +8,7 @@ use conductor_domain::digest::Digest;
 use conductor_domain::fault::Fault;
 use conductor_domain::input::Input;
 use conductor_domain::instance::{ChainHead, InstanceEvent, InstanceInput};
+use conductor_domain::message::CommentRequest;
 use conductor_domain::{Context, DECIDER_VERSION, Event};
 use conductor_port::ledger::{Record, StreamId};
 use serde::de::DeserializeOwned;
@@ -96,6 +97,7 @@ impl Arrives for Input {
             Self::Performed { .. } => "performed",
             Self::Faulted { .. } => "faulted",
             Self::RequestComment { .. } => "request_comment",
+            Self::RequestFields { .. } => "request_fields",
             Self::EgressDenied { .. } => "egress_denied",
             Self::ForgeNoticed { .. } => "forge_noticed",
             Self::DeadlinePassed { .. } => "deadline_passed",
@@ -108,9 +110,13 @@ impl Arrives for Input {
             Self::Operate { by, .. } => Actor::operator(by),
             Self::KillSwitchTurned { .. } => Actor::system("instance"),
             Self::Performed { .. } | Self::Faulted { .. } => Actor::system("engine"),
-            Self::RequestComment { comment, .. } => Actor {
+            Self::RequestComment {
+                comment: CommentRequest { role, .. },
+                ..
+            }
+            | Self::RequestFields { role, .. } => Actor {
                 kind: "agent",
-                name: comment.role.to_string(),
+                name: role.to_string(),
             },
             Self::EgressDenied { .. } => Actor::system("gateway"),
             Self::ForgeNoticed { .. } => Actor::system("forge"),

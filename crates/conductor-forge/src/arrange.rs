@@ -18,8 +18,8 @@ use crate::hook::Delivery;
 use crate::human::Human;
 use crate::refusal::Refusal;
 use crate::state::{
-    AccountKind, CheckApp, CheckRun, CheckStatus, Comment, Conclusion, Holder, Hook, Installation, Issue,
-    Level, Permissions, Pull, Repo, Role, Scope, State, User,
+    AccountKind, Board, BoardField, CheckApp, CheckRun, CheckStatus, Comment, Conclusion, Holder, Hook,
+    Installation, Issue, Level, Permissions, Pull, Repo, Role, Scope, State, User,
 };
 
 impl Forge {
@@ -198,6 +198,59 @@ impl Forge {
         })
     }
 
+    /// Makes a project board with fields of these names and kinds; returns its number.
+    pub fn create_board(&self, owner: &str, fields: &[(&str, &str)]) -> Result<u32, Refusal> {
+        self.site.change(|change| {
+            let fields = fields
+                .iter()
+                .map(|(name, data_type)| BoardField {
+                    id: change.state.mint_id(),
+                    name: (*name).to_owned(),
+                    data_type: (*data_type).to_owned(),
+                })
+                .collect();
+            let number = change
+                .state
+                .boards
+                .iter()
+                .filter(|board| board.owner == owner)
+                .count();
+            let number = u32::try_from(number + 1).unwrap_or(u32::MAX);
+            change.state.boards.push(Board {
+                owner: owner.to_owned(),
+                number,
+                created_at: change.now,
+                fields,
+                items: Vec::new(),
+            });
+            Ok(number)
+        })
+    }
+
+    /// What the fields of an issue say on a board, by their names.
+    pub fn board_values(
+        &self,
+        owner: &str,
+        board: u32,
+        issue: u64,
+    ) -> Result<BTreeMap<String, String>, Refusal> {
+        self.site.look(|state| {
+            let board = crate::act::board::find(&state.boards, owner, board)?;
+            let items = board.items.iter().filter(|item| item.issue == issue);
+            let name = |id: &u64| board.fields.iter().find(|field| field.id == *id);
+            Ok(items
+                .flat_map(|item| &item.values)
+                .filter_map(|(id, value)| Some((name(id)?.name.clone(), value.clone())))
+                .collect())
+        })
+    }
+
+    /// How many issues stand on a board.
+    pub fn board_items(&self, owner: &str, board: u32) -> Result<usize, Refusal> {
+        self.site
+            .look(|state| Ok(crate::act::board::find(&state.boards, owner, board)?.items.len()))
+    }
+
     /// Lets a check of another App (a CI) report on a commit; its suite completes with it.
     pub fn report_check(
         &self,
@@ -271,6 +324,7 @@ fn usual_permissions() -> Permissions {
         (Scope::Contents, Level::Write),
         (Scope::Issues, Level::Write),
         (Scope::Metadata, Level::Read),
+        (Scope::OrganizationProjects, Level::Write),
         (Scope::PullRequests, Level::Write),
         (Scope::Statuses, Level::Read),
     ])

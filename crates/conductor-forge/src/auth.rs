@@ -96,6 +96,32 @@ impl Caller {
     }
 }
 
+impl Caller {
+    /// Boards belong to an account and not to a repository: an installation may touch those of its own account.
+    pub(crate) fn may_boards(&self, state: &State, owner: &str, level: Level) -> Result<(), Refusal> {
+        match self {
+            Self::Nobody => Err(Refusal::Unauthorized("Requires authentication".into())),
+            Self::App | Self::Person { .. } => Err(Refusal::not_found()),
+            Self::Installation {
+                installation,
+                permissions,
+                ..
+            } => {
+                let account = state.installations.get(installation).map(|known| &known.account);
+                if !account.is_some_and(|account| account.eq_ignore_ascii_case(owner)) {
+                    return Err(Refusal::not_found());
+                }
+                let granted = permissions.get(&Scope::OrganizationProjects);
+                if granted.is_some_and(|granted| *granted >= level) {
+                    Ok(())
+                } else {
+                    Err(Refusal::inaccessible())
+                }
+            }
+        }
+    }
+}
+
 /// Works out the caller from an `Authorization` header; a use of a token counts towards its refusals.
 pub(crate) fn identify(site: &Site, authorization: Option<&str>) -> Result<Caller, Refusal> {
     let Some(authorization) = authorization else {

@@ -4,6 +4,7 @@
 
 mod call;
 mod app;
+mod board;
 mod check;
 mod delivery;
 mod issue;
@@ -98,6 +99,12 @@ pub(crate) fn router(site: &Arc<Site>) -> Router<Arc<Site>> {
         .route(&at("/commits/{sha}/check-runs"), get(check::runs_of_commit))
         .route(&at("/commits/{sha}/check-suites"), get(check::suites_of_commit))
         .route(&at("/commits/{sha}/status"), get(check::status_of_commit))
+        .route("/orgs/{org}/projectsV2/{number}/fields", get(board::fields))
+        .route(
+            "/orgs/{org}/projectsV2/{number}/items",
+            get(board::items).post(board::add),
+        )
+        .route("/orgs/{org}/projectsV2/{number}/items/{item}", patch(board::edit))
         .layer(axum::extract::DefaultBodyLimit::max(LARGEST_BODY))
         .layer(from_fn_with_state(Arc::clone(site), guard))
 }

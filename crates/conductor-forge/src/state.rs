@@ -23,6 +23,9 @@ pub struct State {
     pub tokens: BTreeMap<String, Token>,
     /// Shared, so that a reader keeps a repository as it was while another is writing.
     pub repos: BTreeMap<u64, Arc<Repo>>,
+    /// Project boards of organisations.
+    #[serde(default)]
+    pub boards: Vec<Board>,
 }
 
 impl State {
@@ -106,6 +109,7 @@ pub enum Scope {
     Contents,
     Issues,
     Metadata,
+    OrganizationProjects,
     PullRequests,
     Statuses,
     Workflows,
@@ -184,6 +188,35 @@ impl Repo {
             self.roles.get(login).copied()
         }
     }
+}
+
+/// A project board of an organisation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Board {
+    pub owner: String,
+    pub number: u32,
+    pub created_at: Moment,
+    pub fields: Vec<BoardField>,
+    pub items: Vec<BoardItem>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BoardField {
+    pub id: u64,
+    pub name: String,
+    /// `text`, `number`, `single_select`, …
+    pub data_type: String,
+}
+
+/// An issue on a board, with what its fields say by their ids.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BoardItem {
+    pub id: u64,
+    pub repo: u64,
+    pub issue: u64,
+    pub values: BTreeMap<u64, String>,
+    pub created_at: Moment,
+    pub updated_at: Moment,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 //!
 //! Views read; they decide nothing and know no HTTP.
 
+mod board;
 mod check;
 mod event;
 mod issue;

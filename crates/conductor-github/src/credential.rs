@@ -35,6 +35,7 @@ pub(crate) enum Grant {
     WritePullRequests,
     WriteChecks,
     WriteContents,
+    WriteBoards,
 }
 
 impl Grant {
@@ -49,6 +50,8 @@ impl Grant {
             Self::WritePullRequests => json!({ "pull_requests": "write" }),
             Self::WriteChecks => json!({ "checks": "write" }),
             Self::WriteContents => json!({ "contents": "write" }),
+            // Putting an issue on a board reads it.
+            Self::WriteBoards => json!({ "organization_projects": "write", "issues": "read" }),
         }
     }
 }

@@ -16,6 +16,7 @@ mod model;
 mod repository;
 mod conversation;
 mod pull_request;
+mod board;
 mod check;
 mod port;
 pub mod webhook;

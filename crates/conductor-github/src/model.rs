@@ -161,3 +161,23 @@ pub(crate) struct CheckRun {
     pub(crate) conclusion: Option<String>,
     pub(crate) app: Option<AppId>,
 }
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct BoardField {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) data_type: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct BoardItem {
+    pub(crate) id: u64,
+    pub(crate) content: Option<BoardContent>,
+}
+
+/// What stands on a board; a draft has neither.
+#[derive(Debug, Deserialize)]
+pub(crate) struct BoardContent {
+    pub(crate) number: Option<u64>,
+    pub(crate) repository_url: Option<String>,
+}

@@ -3,6 +3,7 @@
 //! It only translates; the operations are in the modules named after what they touch.
 
 use async_trait::async_trait;
+use conductor_domain::board::{BoardNumber, OwnFields};
 use conductor_domain::effect::CommentTarget;
 use conductor_domain::fault::Fault;
 use conductor_domain::forge::IssueProblem;
@@ -76,6 +77,16 @@ impl Forge for Client {
 
     async fn publish_check(&self, repo: &RepoRef, check: &NewCheck) -> Result<(), Fault> {
         self.publish(repo, check).await
+    }
+
+    async fn update_fields(
+        &self,
+        repo: &RepoRef,
+        board: BoardNumber,
+        issue: IssueNumber,
+        fields: &OwnFields,
+    ) -> Result<(), Fault> {
+        self.set_fields(repo, board, issue, fields).await
     }
 
     async fn delete_branch(&self, repo: &RepoRef, branch: &str) -> Result<(), Fault> {

@@ -3,6 +3,7 @@
 //! Adapters classify and never retry. Writes carry a marker; a repeat looks for it first. This port does not know git.
 
 use async_trait::async_trait;
+use conductor_domain::board::{BoardNumber, OwnFields};
 use conductor_domain::effect::CommentTarget;
 use conductor_domain::fault::Fault;
 use conductor_domain::forge::{IssueProblem, PullRequestState};
@@ -165,6 +166,16 @@ pub trait Forge: Send + Sync + std::fmt::Debug {
 
     /// Writes a completed, successful check run. If repeated: the one with the same external id is updated.
     async fn publish_check(&self, repo: &RepoRef, check: &NewCheck) -> Result<(), Fault>;
+
+    /// Sets text fields of an issue on a board of the repository's owner; the issue is put there first if it has to be. If
+    /// repeated: they say so already.
+    async fn update_fields(
+        &self,
+        repo: &RepoRef,
+        board: BoardNumber,
+        issue: IssueNumber,
+        fields: &OwnFields,
+    ) -> Result<(), Fault>;
 
     /// Deletes a branch. If repeated: it is gone already.
     async fn delete_branch(&self, repo: &RepoRef, branch: &str) -> Result<(), Fault>;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use conductor_domain::board::{BoardNumber, OwnFields};
 use conductor_domain::effect::CommentTarget;
 use conductor_domain::fault::Fault;
 use conductor_domain::forge::{IssueProblem, PullRequestState};
@@ -58,6 +59,8 @@ pub struct Archive {
     pub pull_requests: BTreeMap<(RepoId, u64), FakePullRequest>,
     /// The check runs by external id.
     pub checks: BTreeMap<String, NewCheck>,
+    /// What fields say, by repository, board and issue.
+    pub fields: BTreeMap<(RepoId, u32, u64), BTreeMap<String, String>>,
     /// The branches by repository and name.
     pub branches: BTreeMap<(RepoId, String), CommitId>,
     /// Every change of anything, in order.
@@ -295,6 +298,23 @@ impl Forge for FakeForge {
             if before.as_ref() != Some(check) {
                 archive.writes.push(format!("check {}", check.external_id));
             }
+        }
+        weather.after(())
+    }
+
+    async fn update_fields(
+        &self,
+        repo: &RepoRef,
+        board: BoardNumber,
+        issue: IssueNumber,
+        fields: &OwnFields,
+    ) -> Result<(), Fault> {
+        let weather = self.weather("update fields").await?;
+        {
+            let mut archive = self.archive();
+            let known = archive.fields.entry((repo.id, board.0, issue.0)).or_default();
+            known.extend(fields.values().clone());
+            archive.writes.push(format!("fields on board {}", board.0));
         }
         weather.after(())
     }

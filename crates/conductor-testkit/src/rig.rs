@@ -91,6 +91,7 @@ impl Rig {
             test_command: spec.test_command.clone(),
             slots: self.stage.story.slots,
             test_egress: TestEgress::None,
+            board: None,
         };
         let project = InstanceInput::AddProject {
             by: by.clone(),

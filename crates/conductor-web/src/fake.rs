@@ -13,6 +13,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::board::{BoardNumber, OwnFields};
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::{CommentTarget, EffectKind};
 use conductor_domain::event::Event;
@@ -116,6 +117,7 @@ impl Fake {
                 test_command: vec!["make".into()],
                 slots: 1,
                 test_egress: TestEgress::None,
+                board: None,
             };
             world.instance.repos.insert(RepoId(7), registration);
             world.issues.insert(1, Ok(issue));
@@ -308,6 +310,7 @@ pub(crate) fn row(id: &str, issue: u64, pull_request: Option<u64>) -> RunRow {
         page: "http://c/r".into(),
         skills: vec![],
         policies: vec![],
+        board: None,
     };
     let started = Event::RunStarted { spec: Box::new(spec) };
     let mut state = conductor_domain::evolve(None, &started).expect("a run exists once it is started");
@@ -584,6 +587,16 @@ impl Forge for Fake {
     }
 
     async fn publish_check(&self, _: &RepoRef, _: &NewCheck) -> Result<(), Fault> {
+        not_asked()
+    }
+
+    async fn update_fields(
+        &self,
+        _: &RepoRef,
+        _: BoardNumber,
+        _: IssueNumber,
+        _: &OwnFields,
+    ) -> Result<(), Fault> {
         not_asked()
     }
 

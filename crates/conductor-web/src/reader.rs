@@ -459,7 +459,7 @@ pub(crate) fn parse_state(row: &RunRow) -> Result<Run, Fault> {
     })
 }
 
-fn repo_view(registration: &Registration) -> RepoView {
+pub(crate) fn repo_view(registration: &Registration) -> RepoView {
     RepoView {
         id: registration.repo.id,
         repo: registration.repo.to_string(),
@@ -469,6 +469,7 @@ fn repo_view(registration: &Registration) -> RepoView {
         slots: registration.slots,
         clone_url: registration.repo.clone_url.clone(),
         test_egress: registration.test_egress,
+        board: registration.board.map(|board| board.0),
     }
 }
 

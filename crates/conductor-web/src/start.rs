@@ -51,6 +51,7 @@ pub(crate) async fn start(door: &Door, actor: &Actor, wish: StartRun) -> Result<
         page: page.clone(),
         skills: door.backstage.skills().await?,
         policies: lock.policies,
+        board: registration.board,
     };
     let input = Input::StartRun { spec: Box::new(spec) };
     let submission = Submission {

@@ -2,9 +2,10 @@
 //!
 //! This module does not know how agents are run.
 
+use crate::board::OwnFields;
 use crate::decide::draft::Draft;
 use crate::decide::{execution, report, speech};
-use crate::effect::EffectKind;
+use crate::effect::{Effect, EffectKind};
 use crate::egress::EgressDenial;
 use crate::event::Event;
 use crate::gate::{Gate, GateKind, call_subject};
@@ -17,7 +18,7 @@ use crate::message::{CheckNote, CommentPlace, CommentRequest};
 use crate::phase::{ExecutingStep, Phase, PlanningStep};
 use crate::plan::{Review, Verdict};
 use crate::refusal::Refusal;
-use crate::role::Speaker;
+use crate::role::{Role, Speaker};
 use crate::run::Run;
 
 /// How many messages of a run may wait for the throttle before its agents must keep their remarks to themselves.
@@ -221,18 +222,68 @@ fn failed(draft: &mut Draft<'_>, purpose: Purpose, failure: &AgentFailure) {
     }
 }
 
-/// Lets a running agent say something at the forge, within the throttle (TOOL-4a).
-pub(super) fn comment(
-    draft: &mut Draft<'_>,
-    invocation: &EffectId,
-    comment: &CommentRequest,
-) -> Result<(), Refusal> {
+/// Checks that an agent that asks for something is at work.
+fn check_running(draft: &Draft<'_>, invocation: &EffectId) -> Result<(), Refusal> {
     let running = draft.run().in_flight.get(invocation);
     if !running.is_some_and(|effect| effect.kind == EffectKind::Invoke && !effect.stopping)
         || draft.run().phase.is_terminal()
     {
         return Err(Refusal::InvocationIsOver);
     }
+    Ok(())
+}
+
+/// Lets a running agent keep Conductor's own fields on the board; wishes that come while a change is under way are set
+/// together after it (TOOL-3, TOOL-4a).
+pub(super) fn fields(
+    draft: &mut Draft<'_>,
+    invocation: &EffectId,
+    role: Role,
+    fields: &OwnFields,
+) -> Result<(), Refusal> {
+    check_running(draft, invocation)?;
+    if draft.run().spec.board.is_none() {
+        draft.record(Event::CommentDenied {
+            invocation: invocation.clone(),
+            reason: "no board is registered for this repository; say it in a comment".to_owned(),
+        });
+        return Ok(());
+    }
+    draft.record(Event::FieldsWanted {
+        role,
+        fields: fields.clone(),
+    });
+    tell_board(draft);
+    Ok(())
+}
+
+/// Asks for the fields that are wanted to be set, one change at a time.
+pub(super) fn tell_board(draft: &mut Draft<'_>) {
+    let run = draft.run();
+    let is_telling = run
+        .in_flight
+        .values()
+        .any(|effect| effect.kind == EffectKind::UpdateFields);
+    if let Some(board) = run.spec.board
+        && !run.fields_wanted.is_empty()
+        && !run.phase.is_terminal()
+        && !is_telling
+    {
+        draft.ask(Effect::UpdateFields {
+            board,
+            issue: run.spec.issue,
+            fields: run.fields_wanted.clone(),
+        });
+    }
+}
+
+/// Lets a running agent say something at the forge, within the throttle (TOOL-4a).
+pub(super) fn comment(
+    draft: &mut Draft<'_>,
+    invocation: &EffectId,
+    comment: &CommentRequest,
+) -> Result<(), Refusal> {
+    check_running(draft, invocation)?;
     let deny = |draft: &mut Draft<'_>, reason: String| {
         draft.record(Event::CommentDenied {
             invocation: invocation.clone(),

@@ -115,6 +115,7 @@ pub(super) fn heard_late(draft: &mut Draft<'_>, report: &Report) {
         | Report::PullRequestRead { .. }
         | Report::PullRequestClosed
         | Report::CommentPosted { .. }
+        | Report::FieldsUpdated
         | Report::Stopped
         | Report::Interrupted { .. } => {}
     }

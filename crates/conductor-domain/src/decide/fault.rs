@@ -71,6 +71,8 @@ pub(super) fn faulted(
     match asked.kind {
         // A reading of the pull request is asked for again by whoever finds news there.
         EffectKind::PostComment | EffectKind::ClosePullRequest | EffectKind::ReadPullRequest => {}
+        // What a board says is a courtesy; the run does not stand still for it.
+        EffectKind::UpdateFields => agent::tell_board(draft),
         EffectKind::CleanUp => draft.record(Event::CleanUpFailed {
             reason: fault.to_string(),
         }),

@@ -64,6 +64,7 @@ pub(super) fn performed(draft: &mut Draft<'_>, effect: &EffectId, report: &Repor
         Report::CheckPublished => proposal::check_published(draft),
         Report::PullRequestRead { pull_request } => merge::read(draft, pull_request),
         Report::PullRequestClosed | Report::CommentPosted { .. } => {}
+        Report::FieldsUpdated => agent::tell_board(draft),
         Report::CleanedUp { .. } => {
             return Err(Refusal::ReportDoesNotFit {
                 effect: asked.kind.as_str(),
@@ -110,6 +111,7 @@ fn heard_though_stopping(draft: &mut Draft<'_>, report: &Report) -> bool {
         | Report::PullRequestRead { .. }
         | Report::PullRequestClosed
         | Report::CommentPosted { .. }
+        | Report::FieldsUpdated
         | Report::CleanedUp { .. }
         | Report::Stopped
         | Report::Interrupted { .. } => false,
@@ -149,6 +151,7 @@ fn answers(kind: EffectKind, report: &Report) -> bool {
         Report::PullRequestRead { .. } => kind == EffectKind::ReadPullRequest,
         Report::PullRequestClosed => kind == EffectKind::ClosePullRequest,
         Report::CommentPosted { .. } => kind == EffectKind::PostComment,
+        Report::FieldsUpdated => kind == EffectKind::UpdateFields,
         Report::CleanedUp { .. } => kind == EffectKind::CleanUp,
         Report::Stopped | Report::Interrupted { .. } => kind.is_work(),
     }

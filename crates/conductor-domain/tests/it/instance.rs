@@ -23,6 +23,7 @@ fn registration(project_name: &str) -> Registration {
         test_command: vec!["make".into()],
         slots: 2,
         test_egress: TestEgress::None,
+        board: None,
     }
 }
 

@@ -70,6 +70,9 @@ const HAPPENINGS: &[&str] = &[
     "pr opened",
     "check published",
     "comment posted",
+    "implementer sets Conductor note to busy",
+    "planner sets Conductor note to thinking",
+    "fields updated",
     "cleaned up",
     "pr open",
     "pr merged",
@@ -230,6 +233,7 @@ fn help(world: &mut World) {
             | EffectKind::ReadPullRequest
             | EffectKind::ClosePullRequest
             | EffectKind::PostComment
+            | EffectKind::UpdateFields
             | EffectKind::CleanUp => &[],
         };
         let line = match (effect.kind, effect.stopping) {

@@ -15,5 +15,6 @@ mod matrix;
 mod instance;
 mod egress;
 mod skill;
+mod board;
 mod staff;
 mod vocabulary;

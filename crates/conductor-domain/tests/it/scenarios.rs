@@ -168,6 +168,7 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
             Effect::PublishCheck { notes, .. } if !notes.is_empty() => {
                 format!("publish_check with {} notes", notes.len())
             }
+            Effect::UpdateFields { fields, .. } => format!("update_fields {:?}", fields.values()),
             Effect::CleanUp {
                 delete_branch: Some(branch),
             } => format!("clean_up, delete {branch}"),

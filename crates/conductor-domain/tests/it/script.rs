@@ -4,6 +4,7 @@
 //! themselves; an unknown line fails the test with its number.
 
 use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::board::{BoardNumber, OwnFields};
 use conductor_domain::deadline::next_deadline;
 use conductor_domain::diff::{Finding, FindingKind, Inspection, Severity};
 use conductor_domain::digest::Digest;
@@ -66,6 +67,11 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
                 manifest: None,
                 ..skill()
             });
+            Input::StartRun { spec: Box::new(spec) }
+        }
+        ["start", "with", "a", "board"] => {
+            let mut spec = spec();
+            spec.board = Some(BoardNumber(3));
             Input::StartRun { spec: Box::new(spec) }
         }
         ["start", "without", "tests"] => {
@@ -214,6 +220,7 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
                 url: "http://forge.test/c".into(),
             },
         ),
+        ["fields", "updated"] => performed(asked(world, "update_fields")?, Report::FieldsUpdated),
         ["cleaned", "up"] => performed(asked(world, "clean_up")?, Report::CleanedUp { saved: None }),
         ["pr", ..] => pull_request(world, &words[1..])?,
         [role @ ("planner" | "reviewer" | "implementer" | "tester"), ..] => agent(world, role, &words[1..])?,
@@ -310,10 +317,25 @@ fn snapshot(title: &str, open: bool) -> IssueSnapshot {
     }
 }
 
+fn named_role(name: &str) -> Option<Role> {
+    Role::ALL
+        .into_iter()
+        .find(|known| known.to_string().to_lowercase() == name)
+}
+
 fn agent(world: &World, role: &str, words: &[&str]) -> Option<Input> {
     let invoke = world.waiting(EffectKind::Invoke)?;
     let text = |from: usize| words.get(from..).unwrap_or_default().join(" ");
     let outcome = match (role, words) {
+        // `implementer sets Conductor note to half way`
+        (_, ["sets", "Conductor", name, "to", ..]) => {
+            let fields = [(format!("Conductor {name}"), text(4))].into();
+            return Some(Input::RequestFields {
+                invocation: invoke.id,
+                role: named_role(role)?,
+                fields: OwnFields::new(fields).ok()?,
+            });
+        }
         (_, ["comments" | "notes", ..]) => {
             let (place, from) = match words {
                 ["notes", ..] => (CommentPlace::Check, 1),
@@ -324,11 +346,8 @@ fn agent(world: &World, role: &str, words: &[&str]) -> Option<Input> {
                 }
                 _ => (CommentPlace::Issue, 1),
             };
-            let role = Role::ALL
-                .into_iter()
-                .find(|known| known.to_string().to_lowercase() == role)?;
             let comment = CommentRequest {
-                role,
+                role: named_role(role)?,
                 text: kept(ArtifactKind::Feedback, &text(from)),
                 place,
             };

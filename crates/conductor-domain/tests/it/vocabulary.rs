@@ -255,6 +255,7 @@ fn what_effects_are() {
             "read_pull_request ----",
             "close_pull_request ---f",
             "post_comment ---f",
+            "update_fields ---f",
             "clean_up ----",
         ]
     );

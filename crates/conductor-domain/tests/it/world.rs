@@ -121,6 +121,7 @@ pub(crate) fn spec() -> RunSpec {
         page: "http://c.test/runs/r1".into(),
         skills: vec![],
         policies: vec![],
+        board: None,
     }
 }
 

@@ -111,6 +111,7 @@ fn ended<'a>(before: Option<&Run>, input: &'a Input) -> Option<(&'a EffectId, St
         | Input::Operate { .. }
         | Input::KillSwitchTurned { .. }
         | Input::RequestComment { .. }
+        | Input::RequestFields { .. }
         | Input::EgressDenied { .. }
         | Input::ForgeNoticed { .. }
         | Input::DeadlinePassed { .. } => return None,
@@ -137,6 +138,7 @@ fn begun(request: &EffectRequest, now: Timestamp) -> ForgeWrite {
 fn on_behalf_of(effect: &Effect) -> &'static str {
     match effect {
         Effect::PostComment { message, .. } => speaker(message),
+        Effect::UpdateFields { .. } => "agent",
         Effect::ReadIssue { .. }
         | Effect::PrepareWorkspace { .. }
         | Effect::Invoke { .. }
@@ -177,6 +179,7 @@ fn target(request: &EffectRequest) -> String {
             target: CommentTarget::PullRequest(number),
             ..
         } => format!("{repo}{number}"),
+        Effect::UpdateFields { board, issue, .. } => format!("{repo}{issue} on board {}", board.0),
         Effect::ReadIssue { .. }
         | Effect::PrepareWorkspace { .. }
         | Effect::Invoke { .. }

@@ -28,6 +28,7 @@ pub(super) async fn reach(engine: &Engine, run: &RunId, input: &Input) -> Result
         | Input::Performed { .. }
         | Input::Faulted { .. }
         | Input::RequestComment { .. }
+        | Input::RequestFields { .. }
         | Input::EgressDenied { .. }
         | Input::ForgeNoticed { .. }
         | Input::DeadlinePassed { .. } => return Ok(PolicyVerdict::Allow),

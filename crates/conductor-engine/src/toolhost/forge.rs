@@ -4,7 +4,10 @@
 //! issue after its approval reaches no agent (S-50). Writes become wishes that the run decides on and that leave by its
 //! outbox. This module does not know who may call, nor how a message is worded.
 
+use std::collections::BTreeMap;
+
 use conductor_domain::artifact::{Artifact, ArtifactKind};
+use conductor_domain::board::{self, OwnFields};
 use conductor_domain::digest::Digest;
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
@@ -49,6 +52,9 @@ impl ToolHost<'_> {
             GithubCall::GetPullRequest { number }
             | GithubCall::CommentPullRequest { number, .. }
             | GithubCall::ReviewComment { number, .. } => (*number, pull_request),
+            GithubCall::UpdateProjectFields { fields } if !fields.keys().all(|name| board::is_own(name)) => {
+                return Ok(Whose::Other);
+            }
             GithubCall::UpdateCheckRun { .. } | GithubCall::UpdateProjectFields { .. } => (None, None),
         };
         Ok(match named {
@@ -65,7 +71,7 @@ impl ToolHost<'_> {
         whose: Whose,
     ) -> Result<ToolAnswer, Fault> {
         if whose == Whose::Other {
-            let reason = "a policy allows it, but Conductor serves the run's own issue and pull request only";
+            let reason = "a policy allows it, but Conductor serves only what is the run's or its own";
             return self.refuse(entry, reason.to_owned()).await;
         }
         match call {
@@ -91,11 +97,34 @@ impl ToolHost<'_> {
                 let place = CommentPlace::Check;
                 self.wish(entry, Wish { place, text }).await
             }
-            GithubCall::UpdateProjectFields { .. } => {
-                let reason = "Conductor keeps no fields on a project board here; say it in a comment";
-                self.refuse(entry, reason.to_owned()).await
-            }
+            GithubCall::UpdateProjectFields { fields } => self.wish_fields(entry, fields).await,
         }
+    }
+
+    /// Asks the run to keep fields on the board. A name is no text that intake redacts, so a secret in one is refused.
+    async fn wish_fields(&self, entry: Entry, wanted: BTreeMap<String, String>) -> Result<ToolAnswer, Fault> {
+        if wanted.keys().any(|name| self.redact(name) != *name) {
+            let reason = "the name of a field holds a secret".to_owned();
+            return self.refuse(entry, reason).await;
+        }
+        let redacted = wanted
+            .into_iter()
+            .map(|(name, value)| {
+                let value = self.redact(&value);
+                (name, value)
+            })
+            .collect();
+        let fields = match OwnFields::new(redacted) {
+            Ok(fields) => fields,
+            Err(invalid) => return self.refuse(entry, invalid.to_string()).await,
+        };
+        let n = self.requested(entry).await?;
+        let input = Input::RequestFields {
+            invocation: self.guest.effect.clone(),
+            role: self.guest.role,
+            fields,
+        };
+        self.hand_in(n, input).await
     }
 
     async fn show_issue(&self, entry: Entry) -> Result<ToolAnswer, Fault> {
@@ -165,24 +194,30 @@ impl ToolHost<'_> {
             let reason = format!("a comment has 1 to {MAX_TEXT} bytes, this one {}", text.len());
             return self.refuse(entry, reason).await;
         }
-        let n = self
-            .log
-            .add_durably(Entry {
-                result: "requested".to_owned(),
-                ..entry
-            })
-            .await?;
+        let n = self.requested(entry).await?;
         let text = self.keep(ArtifactKind::Feedback, &text).await?;
+        let input = Input::RequestComment {
+            invocation: self.guest.effect.clone(),
+            comment: CommentRequest {
+                role: self.guest.role,
+                text,
+                place,
+            },
+        };
+        self.hand_in(n, input).await
+    }
+
+    /// Notes a wish in the log before anything comes of it; returns the number of the call.
+    async fn requested(&self, entry: Entry) -> Result<u64, Fault> {
+        let result = "requested".to_owned();
+        self.log.add_durably(Entry { result, ..entry }).await
+    }
+
+    /// Hands a wish to the run and says what was decided.
+    async fn hand_in(&self, n: u64, input: Input) -> Result<ToolAnswer, Fault> {
         let arrival = Arrival {
             run: self.guest.run.clone(),
-            input: Input::RequestComment {
-                invocation: self.guest.effect.clone(),
-                comment: CommentRequest {
-                    role: self.guest.role,
-                    text,
-                    place,
-                },
-            },
+            input,
             dedupe: Some(format!("comment/{}/{n}", self.guest.effect)),
             cause: self.guest.effect.to_string(),
             settles: None,
@@ -237,7 +272,10 @@ pub(super) fn target(call: &GithubCall) -> String {
             number, path, line, ..
         } => format!("{} {path}:{line}", thing("pull request", number)),
         GithubCall::UpdateCheckRun { .. } => "the run's check".to_owned(),
-        GithubCall::UpdateProjectFields { .. } => "project fields".to_owned(),
+        GithubCall::UpdateProjectFields { fields } => {
+            let names: Vec<&str> = fields.keys().map(String::as_str).collect();
+            format!("fields {}", names.join(", "))
+        }
     }
 }
 
@@ -300,6 +338,8 @@ fn verdict(events: &[Event], id: &str) -> ToolAnswer {
         format!("deferred {id}: it waits for its turn and is said together with others")
     } else if has(|event| matches!(event, Event::CheckNoted { .. })) {
         format!("accepted {id}: it will stand in the check of the next proposed commit")
+    } else if has(|event| matches!(event, Event::FieldsWanted { .. })) {
+        format!("accepted {id}: the newest value of each field is what the board will say")
     } else {
         format!("accepted {id}: it is queued for the forge")
     };

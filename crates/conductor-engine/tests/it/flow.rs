@@ -122,6 +122,7 @@ async fn the_most_urgent_run_gets_the_next_slot() {
         test_command: vec!["check".into()],
         slots: 1,
         test_egress: conductor_domain::instance::TestEgress::None,
+        board: None,
     };
     let by = rig.stage.specs[0].started_by.clone();
     let input = InstanceInput::RegisterRepo { by, registration };
@@ -354,6 +355,7 @@ async fn a_clean_up_that_waits_for_a_person_blocks_nobody() {
         test_command: rig.stage.specs[0].test_command.clone(),
         slots: 1,
         test_egress: TestEgress::None,
+        board: None,
     };
     rig.engine
         .submit_to_instance(InstanceInput::RegisterRepo { by, registration }, "")

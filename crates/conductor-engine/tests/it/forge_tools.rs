@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use conductor_domain::board::BoardNumber;
 use conductor_domain::effect::CommentTarget;
 use conductor_domain::id::{IssueNumber, PullRequestNumber};
+use conductor_domain::input::Input;
 use conductor_domain::invocation::Purpose;
 use conductor_domain::phase::Phase;
 use conductor_domain::plan::{PlanDraft, ReviewDraft, TestReportDraft, Verdict};
@@ -69,6 +71,13 @@ async fn work(purpose: Purpose, attempt: u32, tools: &dyn Tools) -> Result<(), F
 
 fn heard(answers: &Answers, purpose: Purpose) -> Vec<String> {
     answers.lock().expect("no panic")[&purpose].clone()
+}
+
+fn fields(wanted: &[(&str, &str)]) -> GithubCall {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    GithubCall::UpdateProjectFields {
+        fields: wanted.iter().map(owned).collect(),
+    }
 }
 
 fn own_issue() -> Vec<GithubCall> {
@@ -155,6 +164,10 @@ async fn what_is_not_the_runs_own_is_refused_in_words() {
             GithubCall::UpdateProjectFields {
                 fields: BTreeMap::from([("Status".into(), "Done".into())]),
             },
+            fields(&[("Conductor note", "half way")]),
+            fields(&[]),
+            fields(&[("Conductor note", "two\nlines")]),
+            fields(&[("Conductor token=hunter2hunter2", "x")]),
         ]
     });
     let rig = Rig::start(agent).await;
@@ -170,7 +183,11 @@ async fn what_is_not_the_runs_own_is_refused_in_words() {
             "refused: denied: the run has no pull request yet; comment on the issue, or put it into your result",
             "refused: the path must be relative to the repository's root, without `..`, at most 1024 bytes",
             "refused: lines are counted from 1",
-            "refused: Conductor keeps no fields on a project board here; say it in a comment",
+            "refused: github_update_project_fields is not for the Planner (deny-by-default: no policy permits it)",
+            "refused: denied: no board is registered for this repository; say it in a comment",
+            "refused: name 1 to 10 fields",
+            "refused: the value of `Conductor note` is one line of at most 1024 characters",
+            "refused: the name of a field holds a secret",
         ]
     );
     assert!(
@@ -279,4 +296,69 @@ async fn words_reach_the_pull_request_and_the_check_by_the_outbox() {
     let archive = rig.stage.forge.archive();
     assert!(archive.comments.iter().all(|comment| comment.target == issue
         || comment.target == CommentTarget::PullRequest(pull_request.number)));
+}
+
+/// TOOL-3, TOOL-4a, SEC-3: fields called Conductor's reach the board by the outbox, the newest value of each, redacted;
+/// nobody waits for the forge, and no other field is touched.
+#[tokio::test(start_paused = true)]
+async fn fields_reach_the_board_by_the_outbox() {
+    let (agent, answers) = diligent(|purpose| match purpose {
+        Purpose::Plan => vec![
+            fields(&[("Conductor note", "thinking"), ("Conductor next", "a plan")]),
+            fields(&[("Conductor note", "password=hunter2hunter2 works")]),
+            fields(&[("Conductor note", "fine"), ("Status", "Done")]),
+        ],
+        Purpose::ReviewPlan
+        | Purpose::Implement
+        | Purpose::InterpretTests
+        | Purpose::ReviewImplementation => {
+            vec![]
+        }
+    });
+    let rig = Rig::start(agent).await;
+    let mut spec = rig.stage.specs[0].clone();
+    spec.board = Some(BoardNumber(3));
+    let (run, repo, issue) = (spec.run.clone(), spec.repo.id, spec.issue.0);
+    let spec = Box::new(spec);
+    rig.submit(&run, Input::StartRun { spec })
+        .await
+        .expect("it starts");
+    let key = (repo, 3, issue);
+    rig.until(&run, |run| {
+        matches!(run.phase, Phase::AwaitingPlanApproval(_)) && run.fields_wanted.is_empty()
+    })
+    .await;
+    let heard = heard(&answers, Purpose::Plan);
+    for taken in &heard[..2] {
+        assert!(taken.starts_with("accepted "), "{heard:?}");
+    }
+    assert!(
+        heard[2].starts_with("refused: github_update_project_fields"),
+        "{heard:?}"
+    );
+    let said = |rig: &Rig| {
+        rig.stage
+            .forge
+            .archive()
+            .fields
+            .get(&key)
+            .cloned()
+            .unwrap_or_default()
+    };
+    rig.until(&run, |_run| {
+        said(&rig)
+            .get("Conductor note")
+            .is_some_and(|note| note != "thinking")
+    })
+    .await;
+    assert_eq!(
+        said(&rig),
+        BTreeMap::from([
+            ("Conductor next".to_owned(), "a plan".to_owned()),
+            (
+                "Conductor note".to_owned(),
+                "password=[redacted] works".to_owned()
+            ),
+        ])
+    );
 }

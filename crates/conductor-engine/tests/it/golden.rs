@@ -30,7 +30,7 @@ macro_rules! kinds {
 fn inputs() -> BTreeSet<&'static str> {
     kinds!(Input {
         StartRun => "start_run", Operate => "operate", KillSwitchTurned => "kill_switch_turned",
-        Performed => "performed", Faulted => "faulted", RequestComment => "request_comment",
+        Performed => "performed", Faulted => "faulted", RequestComment => "request_comment", RequestFields => "request_fields",
         EgressDenied => "egress_denied",
         ForgeNoticed => "forge_noticed", DeadlinePassed => "deadline_passed",
     })
@@ -63,7 +63,7 @@ fn events() -> BTreeSet<&'static str> {
         EffectRetryScheduled => "effect_retry_scheduled", EffectStopRequested => "effect_stop_requested",
         EnvironmentRecreated => "environment_recreated", MessageSent => "message_sent",
         MessageDeferred => "message_deferred", MessagesFlushed => "messages_flushed",
-        CommentDenied => "comment_denied", CheckNoted => "check_noted", EgressDenied => "egress_denied", Reminded => "reminded", PullRequestSeen => "pull_request_seen",
+        CommentDenied => "comment_denied", CheckNoted => "check_noted", FieldsWanted => "fields_wanted", EgressDenied => "egress_denied", Reminded => "reminded", PullRequestSeen => "pull_request_seen",
         Noted => "noted",
     })
 }

@@ -162,6 +162,7 @@ async fn play_in(executor: ExecutorName, test_egress: TestEgress, grants: &[&str
         test_command: spec.test_command.clone(),
         slots: 3,
         test_egress,
+        board: None,
     };
     let mut inputs = vec![InstanceInput::RegisterRepo {
         by: by.clone(),

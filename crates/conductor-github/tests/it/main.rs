@@ -13,6 +13,7 @@ mod repositories;
 mod issues;
 mod comments;
 mod pull_requests;
+mod boards;
 mod checks;
 mod credentials;
 mod limits;

@@ -74,6 +74,7 @@ async fn set_up(stage: &Stage, door: &Engine) {
         test_command: spec.test_command.clone(),
         slots: stage.story.slots,
         test_egress: TestEgress::None,
+        board: None,
     };
     tell_instance(
         door,

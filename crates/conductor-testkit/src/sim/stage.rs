@@ -181,5 +181,6 @@ fn spec(
         page: format!("http://localhost/runs/r{n}"),
         skills: vec![],
         policies: vec![],
+        board: None,
     })
 }

@@ -135,6 +135,9 @@ pub struct RegisterRepo {
     #[serde(default)]
     #[schemars(with = "String")]
     pub test_egress: TestEgress,
+    /// The number of the owner's project board on which agents may keep Conductor's own fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<u32>,
 }
 
 /// A registered repository.
@@ -160,6 +163,9 @@ pub struct RepoView {
     #[serde(default)]
     #[schemars(with = "String")]
     pub test_egress: TestEgress,
+    /// The number of the owner's project board on which agents may keep Conductor's own fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<u32>,
 }
 
 /// The registered repositories.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
+use conductor_domain::board::BoardNumber;
 use conductor_domain::egress::Grant;
 use conductor_domain::egress::grant::BadGrant;
 use conductor_domain::id::ProjectId;
@@ -23,6 +24,7 @@ use crate::api::{
 use crate::door::Door;
 use crate::error::{Error, StartRefusal};
 use crate::extract::Posted;
+use crate::reader::repo_view;
 
 /// Tells that the server answers, and whether something keeps it from its work.
 pub(crate) async fn health(State(door): State<Arc<Door>>) -> Json<Health> {
@@ -102,17 +104,9 @@ pub(crate) async fn register(door: &Door, actor: &Actor, wish: RegisterRepo) -> 
         test_command: wish.test_command,
         slots: wish.slots.unwrap_or(1),
         test_egress: wish.test_egress,
+        board: wish.board.map(BoardNumber),
     };
-    let view = RepoView {
-        id: registration.repo.id,
-        repo: registration.repo.to_string(),
-        project: registration.project.clone(),
-        base_branch: registration.repo.base_branch.clone(),
-        test_command: registration.test_command.clone(),
-        slots: registration.slots,
-        clone_url: registration.repo.clone_url.clone(),
-        test_egress: registration.test_egress,
-    };
+    let view = repo_view(&registration);
     submit(
         door,
         actor,

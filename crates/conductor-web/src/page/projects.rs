@@ -56,6 +56,9 @@ pub(crate) struct RepoForm {
     repo: String,
     test: String,
     slots: Option<u32>,
+    /// Empty where there is none.
+    #[serde(default)]
+    board: String,
 }
 
 /// Shows the projects.
@@ -119,6 +122,12 @@ pub(crate) async fn register(
         }
         .into());
     }
+    let board = match form.board.trim() {
+        "" => None,
+        number => Some(number.parse().map_err(|_| Error::Invalid {
+            what: format!("`{number}` is not the number of a board"),
+        })?),
+    };
     let wish = RegisterRepo {
         project: form.project,
         repo: form.repo,
@@ -126,6 +135,7 @@ pub(crate) async fn register(
         slots: form.slots,
         base_branch: None,
         test_egress: TestEgress::None,
+        board,
     };
     handle::instance::register(&door, &actor, wish).await?;
     Ok(Redirect::to("/projects"))

@@ -31,6 +31,9 @@ pub(crate) enum RepoCommand {
         /// Lets the test command reach what the project may, instead of nothing
         #[arg(long)]
         test_egress: bool,
+        /// The number of the owner's project board on which agents may keep the fields called `Conductor …`
+        #[arg(long, value_name = "N")]
+        board: Option<u32>,
     },
     /// Lists the repositories
     List,
@@ -46,6 +49,7 @@ pub(crate) async fn repo(session: &Session, command: RepoCommand) -> Result<Exit
             slots,
             base,
             test_egress,
+            board,
         } => {
             let wish = RegisterRepo {
                 project,
@@ -58,6 +62,7 @@ pub(crate) async fn repo(session: &Session, command: RepoCommand) -> Result<Exit
                 } else {
                     TestEgress::None
                 },
+                board,
             };
             let client = session.client().await?;
             let registered: RepoView = client.post("/repos", &wish).await?;

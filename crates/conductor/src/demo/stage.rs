@@ -144,6 +144,7 @@ impl Stage {
             slots: None,
             base_branch: None,
             test_egress: TestEgress::None,
+            board: None,
         };
         let _: RepoView = client.post("/repos", &wish).await?;
         let (forge, server, directory) = (Some(forge), Some(server), Some(directory));
