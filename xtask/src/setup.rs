@@ -1,4 +1,4 @@
-//! Installs and starts what tests and the demo need, each thing once: `setup git|python3|curl|bubblewrap|node22|docker|skills-ref|postgres|chromium|axe|scanners|mcp|all`.
+//! Installs and starts what tests and the demo need, each thing once: `setup git|python3|curl|bubblewrap|node22|docker|skills-ref|schemathesis|postgres|chromium|axe|scanners|mcp|all`.
 //!
 //! Every thing is a file with one function that returns at once when the thing is there. Root on Debian installs by
 //! apt; anybody else is told exactly what to run. It does not know which test uses what.
@@ -12,7 +12,9 @@ mod chromium;
 mod axe;
 mod node22;
 mod interpreter;
+mod python;
 mod skills_ref;
+mod schemathesis;
 mod scanners;
 mod mcp;
 mod skill_peers;
@@ -54,6 +56,10 @@ const THINGS: &[Thing] = &[
     Thing {
         name: "skills-ref",
         ensure: skills_ref::ensure,
+    },
+    Thing {
+        name: "schemathesis",
+        ensure: schemathesis::ensure,
     },
     Thing {
         name: "postgres",
@@ -98,7 +104,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes sure of what the workspace's tests start: git, the sandbox's launcher, two secret scanners, public clients of the tools' protocol, a browser and its judge, and an interpreter for each language that stories are told in.
+/// Makes sure of what the workspace's tests start: git, the sandbox's launcher, two secret scanners, public clients of the tools' protocol and of the API, a browser and its judge, and an interpreter for each language that stories are told in.
 pub(crate) fn for_tests() -> Result<()> {
     docker::ensure()?;
     for_tests_without_docker()
@@ -111,6 +117,7 @@ pub(crate) fn for_tests_without_docker() -> Result<()> {
     interpreter::curl()?;
     interpreter::bubblewrap()?;
     skills_ref::ensure()?;
+    schemathesis::ensure()?;
     postgres::ensure()?;
     scanners::ensure()?;
     mcp::ensure()?;

@@ -25,6 +25,7 @@ mod tool_log;
 mod resources;
 mod duties;
 mod keys;
+mod answers;
 
 pub mod target;
 pub mod executor;

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use conductor_port::answer::Answers;
 use conductor_port::blobs::{Blobs, ToolLog};
 use conductor_port::duty::Duties;
 use conductor_port::key::Keys;
@@ -32,6 +33,8 @@ pub struct Subject {
     pub duties: Arc<dyn Duties>,
     /// What opens the door to people.
     pub keys: Arc<dyn Keys>,
+    /// Its answers to writes that named themselves.
+    pub answers: Arc<dyn Answers>,
     /// Whatever must live as long as the store: a temporary directory, a server.
     pub guard: Box<dyn Any + Send + Sync>,
 }
@@ -40,7 +43,7 @@ impl Subject {
     /// Makes a subject of a store that implements all ports.
     pub fn new<S>(store: S, guard: impl Any + Send + Sync) -> Self
     where
-        S: Ledger + Views + Search + Blobs + ToolLog + Leases + Duties + Keys + 'static,
+        S: Ledger + Views + Search + Blobs + ToolLog + Leases + Duties + Keys + Answers + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -51,7 +54,8 @@ impl Subject {
             tool_log: store.clone(),
             leases: store.clone(),
             duties: store.clone(),
-            keys: store,
+            keys: store.clone(),
+            answers: store,
             guard: Box::new(guard),
         }
     }

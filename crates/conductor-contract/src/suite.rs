@@ -158,4 +158,11 @@ suites! { $
         an_operators_keys_go_together_and_nobody_elses
         the_last_password_counts
     }
+    answers {
+        a_repeated_write_gets_its_first_answer
+        a_name_is_for_one_request
+        of_many_who_send_a_write_one_does_it
+        a_write_that_nobody_answers_can_be_begun_again
+        an_answer_is_kept_for_its_time_and_while_there_is_room
+    }
 }

@@ -18,6 +18,7 @@ pub mod upstream;
 pub mod lease;
 pub mod duty;
 pub mod key;
+pub mod answer;
 pub mod inbox;
 mod switch;
 

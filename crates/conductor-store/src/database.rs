@@ -26,6 +26,7 @@ mod search;
 mod blobs;
 mod duties;
 mod keys;
+mod answers;
 
 use std::sync::{Arc, OnceLock};
 

@@ -17,6 +17,7 @@ use conductor_domain::digest::Digest;
 use conductor_domain::id::{EffectId, OperatorName, RepoId, RunId};
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
+use conductor_port::answer::{Answers, Begun, KeptAnswer, NamedWrite};
 use conductor_port::blobs::{Blobs, KeptBytes, ToolCall, ToolLog};
 use conductor_port::duty::{Duties, Duty, DutyWish, Holder};
 use conductor_port::key::{self, Key, KeyKind, Keys};
@@ -51,6 +52,7 @@ struct State {
     duties: BTreeMap<Duty, (String, Timestamp)>,
     keys: BTreeMap<Digest, Key>,
     passwords: BTreeMap<OperatorName, String>,
+    answers: BTreeMap<Digest, (NamedWrite, Option<KeptAnswer>)>,
 }
 
 /// State, last sequence number and last hash of the instance.
@@ -208,6 +210,49 @@ impl Duties for Memory {
             .is_some_and(|(holder, _)| holder == worker)
         {
             state.duties.remove(&duty);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Answers for Memory {
+    async fn begin(&self, write: &NamedWrite) -> Result<Begun, Fault> {
+        let mut state = self.state();
+        let answers = &mut state.answers;
+        answers.retain(|_name, (kept, _)| write.now < kept.ends_at);
+        match answers.get(&write.name) {
+            Some((kept, _)) if kept.request != write.request => return Ok(Begun::Taken),
+            Some((_, Some(answer))) => return Ok(Begun::Answered(answer.clone())),
+            Some((kept, None)) if kept.now >= write.lost_before => return Ok(Begun::UnderWay),
+            Some((_, None)) | None => {}
+        }
+        answers.insert(write.name.clone(), (write.clone(), None));
+        while answers.len() > usize::try_from(write.most).unwrap_or(usize::MAX) {
+            let first = answers.iter().min_by_key(|(_, (kept, _))| kept.ends_at);
+            let Some(first) = first.map(|(name, _)| name.clone()) else {
+                break;
+            };
+            answers.remove(&first);
+        }
+        Ok(Begun::New)
+    }
+
+    async fn keep(&self, name: &Digest, answer: &KeptAnswer) -> Result<(), Fault> {
+        if let Some((_, kept)) = self.state().answers.get_mut(name) {
+            *kept = Some(answer.clone());
+        }
+        Ok(())
+    }
+
+    async fn forget(&self, name: &Digest) -> Result<(), Fault> {
+        let mut state = self.state();
+        if state
+            .answers
+            .get(name)
+            .is_some_and(|(_, answer)| answer.is_none())
+        {
+            state.answers.remove(name);
         }
         Ok(())
     }

@@ -55,6 +55,8 @@ pub(crate) struct Actor {
     pub(crate) rank: Rank,
     pub(crate) way: Way,
     pub(crate) address: Option<IpAddr>,
+    /// What the write is known by, where it named itself.
+    pub(crate) named: Option<Digest>,
     proof: Proof,
 }
 
@@ -127,6 +129,7 @@ pub(crate) async fn bearer(
         rank,
         way: Way::Api,
         address,
+        named: None,
         proof,
     };
     if door.settings.token.is(token) {
@@ -167,6 +170,7 @@ pub(crate) async fn visitor(
         rank,
         way: Way::Page,
         address,
+        named: None,
         proof: Proof::Session(hash),
     }))
 }

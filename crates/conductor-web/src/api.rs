@@ -14,8 +14,8 @@ mod problem;
 pub use action::{ActionRequest, StartRun};
 pub use audit::{AuditView, FindingView, RecordList, RecordView, ReplayDifference, ReplayView};
 pub use instance::{
-    AddProject, GrantEgress, GrantList, GrantView, Health, InstanceView, KillSwitch, LinkView, ProjectList,
-    RegisterRepo, RepoList, RepoView, SuspensionView, TroubleView,
+    AddProject, GrantEgress, GrantList, GrantView, Health, InstanceView, KillSwitch, LinkView, Nothing,
+    ProjectList, RegisterRepo, RepoList, RepoView, SuspensionView, TroubleView,
 };
 pub use policy::{
     ExpectedView, GrantOverride, MismatchView, OverrideView, PolicyExpectations, PolicyList, PolicyPlace,

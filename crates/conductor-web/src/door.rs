@@ -11,6 +11,7 @@ use axum::routing::post;
 use conductor_domain::id::{OperatorName, RunId};
 use conductor_domain::spec::{AgentSpec, ExecutorName, Limits};
 use conductor_domain::time::Timestamp;
+use conductor_port::answer::Answers;
 use conductor_port::blobs::Blobs;
 use conductor_port::clock::Clock;
 use conductor_port::forge::Forge;
@@ -24,7 +25,6 @@ use tokio_util::sync::CancellationToken;
 use crate::attempts::Attempts;
 use crate::backstage::Backstage;
 use crate::error::Error;
-use crate::once::Answers;
 use crate::operation::OPERATIONS;
 use crate::password::Hashing;
 use crate::reader::Reader;
@@ -120,6 +120,8 @@ pub struct Behind {
     pub rules: Arc<dyn Rules>,
     /// What opens the door to people.
     pub keys: Arc<dyn Keys>,
+    /// What was answered to writes that named themselves.
+    pub answers: Arc<dyn Answers>,
 }
 
 impl std::fmt::Debug for Behind {
@@ -141,7 +143,7 @@ pub struct Door {
     pub(crate) keys: Arc<dyn Keys>,
     pub(crate) hashing: Hashing,
     pub(crate) attempts: Attempts,
-    pub(crate) answers: Answers,
+    pub(crate) answers: Arc<dyn Answers>,
 }
 
 impl std::fmt::Debug for Door {
@@ -167,7 +169,7 @@ impl Door {
             deliveries: Semaphore::new(webhook::AT_ONCE),
             hashing: Hashing::default(),
             attempts: Attempts::default(),
-            answers: Answers::default(),
+            answers: behind.answers,
         }
     }
 }

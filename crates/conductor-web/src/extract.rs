@@ -24,6 +24,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Posted<T> {
         let bytes = Bytes::from_request(request, state)
             .await
             .map_err(|rejection| unread(rejection, MAX_BODY))?;
+        // A list of the fields' values would do for serde, and is described nowhere.
+        if bytes
+            .trim_ascii_start()
+            .first()
+            .is_some_and(|first| *first == b'[')
+        {
+            return Err(Error::Invalid {
+                what: "the body is not what is expected here: a list, where an object is".to_owned(),
+            });
+        }
         serde_json::from_slice(&bytes)
             .map(Self)
             .map_err(|error| Error::Invalid {

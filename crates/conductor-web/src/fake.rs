@@ -4,6 +4,7 @@
 
 pub(crate) mod played;
 mod keys;
+mod answers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,6 +54,7 @@ use tower::ServiceExt;
 use crate::api::{AuditView, ExpectedView, PolicyText, ReplayView, RulingView, TroubleView};
 use crate::backstage::{Backstage, Change, Talk};
 use crate::door::{Behind, Door, RunDefaults, Settings, Token, router};
+pub(crate) use answers::FakeAnswers;
 pub(crate) use keys::FakeKeys;
 
 use crate::reader::Reader;
@@ -74,6 +76,8 @@ pub(crate) struct World {
     pub(crate) told: Vec<(InstanceInput, String)>,
     /// What opens the door, and who may wait before it.
     pub(crate) keys: Arc<FakeKeys>,
+    /// What was answered already.
+    pub(crate) answers: Arc<FakeAnswers>,
     pub(crate) is_proxied: bool,
     /// Where people reach the door; its own address when empty.
     pub(crate) public_url: String,
@@ -188,6 +192,7 @@ impl Fake {
             backstage: fake.clone(),
             rules: fake.clone(),
             keys: fake.keys(),
+            answers: fake.world().answers.clone(),
         };
         router(Arc::new(Door::new(reader, behind, settings)))
     }

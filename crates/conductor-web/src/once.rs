@@ -1,27 +1,26 @@
 //! Answers that are given once or only when they changed: idempotency keys on writes, tags on what is read.
 //!
-//! A repeated write gets its first answer again, from this process's memory; a tag is the hash of the answer. This module
-//! does not know what is asked.
+//! A repeated write gets its first answer again, also from a server that was started anew; a tag is the hash of the answer.
+//! This module does not know what is asked.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use conductor_domain::digest::Digest;
 use conductor_domain::fault::Fault;
 use conductor_domain::time::{Millis, Timestamp};
+use conductor_port::answer::{Begun, KeptAnswer, NamedWrite};
 use conductor_port::key::Holder;
-use sha2::{Digest as _, Sha256};
 
 use crate::actor::Actor;
 use crate::door::{Door, MAX_BODY};
 use crate::error::Error;
 use crate::guard::only;
+use crate::operation::is_secret;
 
 /// Names a write, so that it is done once however often it is sent.
 pub(crate) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -29,14 +28,16 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// How long an answer is kept.
 const LIFE: Millis = Millis::hours(24);
+/// How long a write may take; whoever began one earlier and has not answered is gone.
+const LONG: Millis = Millis::minutes(1);
 /// The most answers that are kept; the oldest makes room.
-const MOST: usize = 1024;
+const MOST: u32 = 10_000;
 /// The longest key.
 const LONGEST: usize = 200;
-/// The most bytes of an answer that is kept or tagged; a larger one is given as it is.
+/// The most bytes of an answer that is kept; what is written is answered in a few words.
+const KEPT: usize = 64 * 1024;
+/// The most bytes of an answer that is tagged; a larger one is given as it is.
 const LARGEST: usize = 16 * 1024 * 1024;
-
-type Hash = [u8; 32];
 
 /// Marks an answer that holds a secret: it is given once and never kept, so a repeated write is a new one.
 #[derive(Debug, Clone, Copy)]
@@ -46,135 +47,53 @@ pub(crate) struct ToldOnce;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Endless;
 
-/// The answers that were given to writes with a key.
-#[derive(Debug, Default)]
-pub(crate) struct Answers {
-    kept: Mutex<BTreeMap<String, Kept>>,
-}
-
-#[derive(Debug, Clone)]
-struct Kept {
-    request: Hash,
-    at: Timestamp,
-    /// Absent while the first request is still being done.
-    answer: Option<(StatusCode, Option<HeaderValue>, Bytes)>,
-}
-
-/// What is known of a key.
-enum Known {
-    Nothing,
-    Answered(Response),
-}
-
-impl Answers {
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a key for a request, or says what became of it before.
-    fn take(&self, key: &str, request: Hash, now: Timestamp) -> Result<Known, Error> {
-        let mut kept = self.kept();
-        kept.retain(|_, one| now < one.at.after(LIFE));
-        if let Some(known) = kept.get(key) {
-            if known.request != request {
-                return Err(Error::Invalid {
-                    what: "this idempotency key was used for another request".to_owned(),
-                });
-            }
-            let Some((status, kind, body)) = known.answer.clone() else {
-                return Err(Error::UnderWay);
-            };
-            let mut response = (status, body).into_response();
-            response.headers_mut().remove(header::CONTENT_TYPE);
-            if let Some(kind) = kind {
-                response.headers_mut().insert(header::CONTENT_TYPE, kind);
-            }
-            response
-                .headers_mut()
-                .insert(REPLAYED.clone(), HeaderValue::from_static("true"));
-            return Ok(Known::Answered(response));
-        }
-        while kept.len() >= MOST {
-            let oldest = kept
-                .iter()
-                .min_by_key(|(_, one)| one.at)
-                .map(|(key, _)| key.clone());
-            if let Some(oldest) = oldest {
-                kept.remove(&oldest);
-            }
-        }
-        let begun = Kept {
-            request,
-            at: now,
-            answer: None,
-        };
-        kept.insert(key.to_owned(), begun);
-        Ok(Known::Nothing)
-    }
-
-    fn keep(&self, key: &str, status: StatusCode, kind: Option<HeaderValue>, body: Bytes) {
-        if let Some(kept) = self.kept().get_mut(key) {
-            kept.answer = Some((status, kind, body));
-        }
-    }
-
-    fn drop(&self, key: &str) {
-        self.kept().remove(key);
-    }
-}
-
-/// Forgets a key whose request came to no answer worth keeping.
-struct Begun {
-    door: Arc<Door>,
-    key: String,
-    is_kept: bool,
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            self.door.answers.drop(&self.key);
-        }
-    }
-}
-
 /// Does a write with a key once.
 pub(crate) async fn writes(
     State(door): State<Arc<Door>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Error> {
-    if request.method() != Method::POST || !request.headers().contains_key(&IDEMPOTENCY_KEY) {
+    let address = request.extensions().get::<MatchedPath>();
+    // A hash of a password can be guessed at; such a write is done anew, and says so where that cannot be.
+    let is_kept = request.method() == Method::POST && address.is_some_and(|path| !is_secret(path.as_str()));
+    if !is_kept {
         return Ok(next.run(request).await);
     }
-    let actor = request.extensions().get::<Actor>().ok_or(Error::NoToken)?;
-    // Everybody has keys of their own, so that nobody is given somebody else's answer.
-    let whose = match &actor.holder {
-        Holder::Owner(name) => format!("owner {name}"),
-        Holder::Operator(name) => format!("operator {name}"),
+    let actor = request.extensions().get::<Actor>().cloned();
+    let mut actor = actor.ok_or(Error::NoToken)?;
+    let Some(name) = name(&actor, request.headers())? else {
+        return Ok(next.run(request).await);
     };
-    let key = format!("{whose} {}", key_of(request.headers())?);
+    actor.named = Some(name.clone());
+    request.extensions_mut().insert(actor);
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, MAX_BODY)
         .await
         .map_err(|_| Error::TooLarge { limit: MAX_BODY })?;
-    let mut hash = Sha256::new();
-    hash.update(parts.uri.to_string().as_bytes());
-    hash.update([0]);
-    hash.update(&body);
+    let asked = [parts.uri.to_string().as_bytes(), &[0], &body].concat();
     let now = door.settings.clock.now();
-    match door.answers.take(&key, hash.finalize().into(), now)? {
-        Known::Answered(response) => return Ok(response),
-        Known::Nothing => {}
-    }
-    let begun = Begun {
-        door,
-        key,
-        is_kept: false,
+    let write = NamedWrite {
+        name: name.clone(),
+        request: Digest::of(&asked),
+        now,
+        lost_before: before(now, LONG),
+        ends_at: now.after(LIFE),
+        most: MOST,
     };
+    match door.answers.begin(&write).await? {
+        Begun::New => {}
+        Begun::UnderWay => return Err(Error::UnderWay),
+        Begun::Answered(answer) => return again(answer),
+        Begun::Taken => {
+            return Err(Error::Invalid {
+                what: "this idempotency key was used for another request".to_owned(),
+            });
+        }
+    }
     // In a task of its own, because a client that goes away ends its handler: what was begun must be answered once, so
     // that a second attempt with the key finds the answer and does nothing.
-    let answering = tokio::spawn(answer(begun, Request::from_parts(parts, Body::from(body)), next));
+    let request = Request::from_parts(parts, Body::from(body));
+    let answering = tokio::spawn(answer(door, name, request, next));
     answering.await.unwrap_or_else(|_| {
         Err(Error::Fault(Fault::transient(
             "answering a write with an idempotency key: it ended early",
@@ -182,23 +101,72 @@ pub(crate) async fn writes(
     })
 }
 
-async fn answer(mut begun: Begun, request: Request, next: Next) -> Result<Response, Error> {
+/// The time so long before another.
+fn before(now: Timestamp, length: Millis) -> Timestamp {
+    let micros = i64::try_from(length.0.saturating_mul(1000)).unwrap_or(i64::MAX);
+    Timestamp(now.0.saturating_sub(micros))
+}
+
+/// Gives a kept answer again.
+fn again(kept: KeptAnswer) -> Result<Response, Error> {
+    let damaged = |what: &str| Error::Fault(Fault::permanent(format!("a kept answer has no {what}")));
+    let status = StatusCode::from_u16(kept.status).map_err(|_| damaged("status"))?;
+    let mut response = (status, kept.body).into_response();
+    response.headers_mut().remove(header::CONTENT_TYPE);
+    if !kept.kind.is_empty() {
+        let kind = HeaderValue::from_str(&kept.kind).map_err(|_| damaged("type"))?;
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    }
+    response
+        .headers_mut()
+        .insert(REPLAYED.clone(), HeaderValue::from_static("true"));
+    Ok(response)
+}
+
+async fn answer(door: Arc<Door>, name: Digest, request: Request, next: Next) -> Result<Response, Error> {
     let response = next.run(request).await;
     // A fault of the world is no answer: the same request may fare better later.
     if response.status().is_server_error() || response.extensions().get::<ToldOnce>().is_some() {
+        door.answers.forget(&name).await?;
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
     let body = to_bytes(body, LARGEST)
         .await
         .map_err(|_| Error::TooLarge { limit: LARGEST })?;
-    let kind = parts.headers.get(header::CONTENT_TYPE).cloned();
-    begun
-        .door
-        .answers
-        .keep(&begun.key, parts.status, kind, body.clone());
-    begun.is_kept = true;
+    let kind = parts.headers.get(header::CONTENT_TYPE);
+    let kept = KeptAnswer {
+        status: parts.status.as_u16(),
+        kind: kind
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default()
+            .to_owned(),
+        body: body.to_vec(),
+    };
+    let done = if body.len() <= KEPT {
+        door.answers.keep(&name, &kept).await
+    } else {
+        door.answers.forget(&name).await
+    };
+    // It was done, and says so, whether or not that can be kept.
+    if let Err(fault) = done {
+        tracing::warn!(what = %fault.what, "the answer to a write was not kept");
+    }
     Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+/// What a write is known by: the hash of who asks and what they named it, where they did. Everybody has names of their own,
+/// so that nobody is given somebody else's answer.
+fn name(actor: &Actor, headers: &HeaderMap) -> Result<Option<Digest>, Error> {
+    if !headers.contains_key(&IDEMPOTENCY_KEY) {
+        return Ok(None);
+    }
+    let whose = match &actor.holder {
+        Holder::Owner(name) => format!("owner {name}"),
+        Holder::Operator(name) => format!("operator {name}"),
+    };
+    let named = format!("{whose} {}", key_of(headers)?);
+    Ok(Some(Digest::of(named.as_bytes())))
 }
 
 fn key_of(headers: &HeaderMap) -> Result<&str, Error> {
@@ -302,6 +270,51 @@ mod tests {
         assert_eq!(send(pause, "two").await, (200, false));
         assert_eq!(fake.world().submitted.len(), 2);
         assert_eq!(send(pause, " ").await.0, 422);
+        let named = fake
+            .world()
+            .submitted
+            .iter()
+            .filter_map(|one| one.dedupe.clone())
+            .count();
+        assert_eq!(named, 2, "also the machine knows each by its name");
+        let anew = fake.router();
+        let mut asked = request("POST", "/api/v1/runs/r-1/actions", pause);
+        asked
+            .headers_mut()
+            .insert(&IDEMPOTENCY_KEY, "one".parse().expect("a value"));
+        let again = anew.oneshot(asked).await.expect("a router never fails");
+        assert!(
+            again.headers().contains_key(&REPLAYED),
+            "another door knows it, too"
+        );
+        assert_eq!(fake.world().submitted.len(), 2);
+    }
+
+    /// SEC-7: what carries a password is not kept under any name, refused or not.
+    #[tokio::test]
+    async fn a_request_with_a_password_leaves_nothing() {
+        let fake = Fake::with_repo();
+        let long = "long enough, that";
+        for (path, body) in [
+            (
+                "/api/v1/operators",
+                format!(r#"{{"name":"eve","rank":"viewer","password":"{long}"}}"#),
+            ),
+            (
+                "/api/v1/operators",
+                r#"{"name":"bob","rank":"viewer","password":"short"}"#.to_owned(),
+            ),
+            (
+                "/api/v1/operators/eve/password",
+                format!(r#"{{"password":"{long}"}}"#),
+            ),
+        ] {
+            let (status, headers, said) =
+                ask(&fake, request("POST", path, body), &[("idempotency-key", "k")]).await;
+            assert!(status < 500 && !headers.contains_key(&REPLAYED), "{path}: {said}");
+        }
+        let known = format!("{:?}", fake.world().answers);
+        assert!(!known.contains("sha256"), "{known}");
     }
 
     /// UI-4: whoever has an answer is told so, and whoever acts on an old one is refused.

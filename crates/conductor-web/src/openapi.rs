@@ -106,7 +106,7 @@ fn parameters(operation: &Operation, generator: &mut SchemaGenerator) -> Vec<Val
     }
     let header = |name: &str, says: &str| {
         json!({ "name": name, "in": "header", "required": false, "description": says,
-            "schema": { "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9_.:-]+$" } })
+            "schema": { "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$" } })
     };
     if operation.changes {
         all.push(header(

@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use crate::api::{
     AcceptedView, ActionRequest, AddOperator, AddProject, Approvals, AuditView, ChangeRank, EffectList,
     EventList, ExpectedView, GrantEgress, GrantList, GrantOverride, Health, InstanceView, IssueToken,
-    IssuedToken, KillSwitch, LinkView, OperatorList, PolicyExpectations, PolicyList, PolicyPlace,
+    IssuedToken, KillSwitch, LinkView, Nothing, OperatorList, PolicyExpectations, PolicyList, PolicyPlace,
     PolicyQuestion, PolicyTexts, ProjectList, RecordList, RecordView, RegisterRepo, ReplayView, RepoList,
     RepoView, RevokeOverride, RulingView, RunDetail, RunList, SetPassword, SetPolicy, StartRun, Started,
     TokenList, WriteList,
@@ -43,6 +43,8 @@ pub struct Operation {
     pub rank: Rank,
     /// Whether anything is another way afterwards.
     pub(crate) changes: bool,
+    /// Whether what it takes must stand nowhere, not even as a hash.
+    pub(crate) is_secret: bool,
     /// The forms that do the same, as addresses of pages.
     pub forms: &'static [&'static str],
     pub(crate) query: Option<Shape>,
@@ -97,6 +99,7 @@ const fn reading(
         commands: &[],
         rank: Rank::Viewer,
         changes: false,
+        is_secret: false,
         forms: &[],
         query: None,
         takes: None,
@@ -121,6 +124,7 @@ const fn changing(
         commands: &[],
         rank: Rank::Operator,
         changes: true,
+        is_secret: false,
         forms: &[],
         query: None,
         takes: Some(takes),
@@ -157,6 +161,13 @@ impl Operation {
 
     const fn needs(self, rank: Rank) -> Self {
         Self { rank, ..self }
+    }
+
+    const fn secretly(self) -> Self {
+        Self {
+            is_secret: true,
+            ..self
+        }
     }
 
     const fn asked(self, query: Shape) -> Self {
@@ -321,7 +332,7 @@ pub const OPERATIONS: &[Operation] = &[
     .asked(shape::<RecordQuery>)
     .answering(Answers::File(shape::<RecordView>))
     .by(&["audit export"]),
-    changing("/links", "make_link", "Makes a link that signs one browser in, once.", shape::<NoWish>, Answers::Created(shape::<LinkView>), || {
+    changing("/links", "make_link", "Makes a link that signs one browser in, once.", shape::<Nothing>, Answers::Created(shape::<LinkView>), || {
         post(page::enter::link)
     })
     .needs(Rank::Admin)
@@ -333,6 +344,7 @@ pub const OPERATIONS: &[Operation] = &[
     changing("/operators", "add_operator", "Adds an operator.", shape::<AddOperator>, Answers::Created(shape::<AcceptedView>), || {
         post(handle::staff::add_operator)
     })
+    .secretly()
     .needs(Rank::Admin)
     .by(&["operator add"])
     .on(&["/operators/add"]),
@@ -345,10 +357,11 @@ pub const OPERATIONS: &[Operation] = &[
     changing("/operators/{name}/password", "set_password", "Sets an operator's password and ends their sessions.", shape::<SetPassword>, Answers::Ok(shape::<AcceptedView>), || {
         post(handle::staff::set_password)
     })
+    .secretly()
     .needs(Rank::Admin)
     .by(&["operator password"])
     .on(&["/password"]),
-    changing("/operators/{name}/remove", "remove_operator", "Removes an operator with tokens and sessions.", shape::<NoWish>, Answers::Ok(shape::<AcceptedView>), || {
+    changing("/operators/{name}/remove", "remove_operator", "Removes an operator with tokens and sessions.", shape::<Nothing>, Answers::Ok(shape::<AcceptedView>), || {
         post(handle::staff::remove_operator)
     })
     .needs(Rank::Admin)
@@ -365,7 +378,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs(Rank::Admin)
     .by(&["token issue"])
     .on(&["/tokens/issue"]),
-    changing("/tokens/{id}/revoke", "revoke_token", "Makes a token worth nothing.", shape::<NoWish>, Answers::Ok(shape::<AcceptedView>), || {
+    changing("/tokens/{id}/revoke", "revoke_token", "Makes a token worth nothing.", shape::<Nothing>, Answers::Ok(shape::<AcceptedView>), || {
         post(handle::staff::revoke_token)
     })
     .needs(Rank::Viewer)
@@ -373,20 +386,12 @@ pub const OPERATIONS: &[Operation] = &[
     .on(&["/tokens/revoke"]),
 ];
 
-/// Nothing has to be said.
-#[derive(Debug, JsonSchema)]
-#[schemars(rename = "Nothing")]
-struct NoWish {}
-
-/// Tells whether nothing has to be said.
-#[cfg(test)]
-pub(crate) fn takes_nothing(operation: &Operation) -> bool {
-    let Some(takes) = operation.takes else { return true };
-    let mut generator = SchemaGenerator::default();
-    takes(&mut generator)
-        .to_value()
-        .to_string()
-        .ends_with("/Nothing\"}")
+/// Tells whether what is sent to an address must stand nowhere.
+pub(crate) fn is_secret(address: &str) -> bool {
+    let secret = OPERATIONS.iter().filter(|operation| operation.is_secret);
+    secret
+        .into_iter()
+        .any(|operation| address.ends_with(operation.path))
 }
 
 #[cfg(test)]

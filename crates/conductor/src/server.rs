@@ -180,13 +180,15 @@ impl Server {
             records: records.clone(),
             skills: setup.skills,
         });
+        let (keys, answers) = records.door();
         let behind = Behind {
             inbox: engine.clone(),
             blobs: keep,
             forge,
             backstage,
             rules: Arc::new(records.rules()),
-            keys: records.keys(),
+            keys,
+            answers,
         };
         let door = Door::new(records.reader(), behind, settings);
         let app = router(Arc::new(door));

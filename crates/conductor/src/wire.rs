@@ -26,6 +26,7 @@ use conductor_executor::Toolchain;
 use conductor_gateway::door::Doors;
 use conductor_gateway::egress::{self, Egress, Outlets, Outside};
 use conductor_git::{Git, GitWorkspace, Identity, Protocol};
+use conductor_port::answer::Answers;
 use conductor_port::clock::Clock;
 use conductor_port::key::Keys as _;
 use conductor_port::views::Views as _;
@@ -57,18 +58,13 @@ pub(crate) struct Records {
 impl Records {
     /// Reads in the words of the wire.
     pub(crate) fn reader(&self) -> Reader {
-        Reader::new(
-            self.database.clone(),
-            self.database.clone(),
-            self.database.clone(),
-            self.database.clone(),
-            self.database.clone(),
-        )
+        let kept = || self.database.clone();
+        Reader::new(kept(), kept(), kept(), kept(), kept())
     }
 
-    /// What opens the door to people.
-    pub(crate) fn keys(&self) -> Arc<dyn conductor_port::key::Keys> {
-        self.database.clone()
+    /// What opens the door to people, and what they were answered.
+    pub(crate) fn door(&self) -> (Arc<dyn conductor_port::key::Keys>, Arc<dyn Answers>) {
+        (self.database.clone(), self.database.clone())
     }
 
     /// The bytes that are kept by content address.

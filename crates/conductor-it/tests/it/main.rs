@@ -9,6 +9,7 @@ mod kept;
 mod happy;
 mod told;
 mod afar;
+mod interface;
 mod crash;
 mod steering;
 mod egress;

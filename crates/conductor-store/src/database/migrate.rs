@@ -59,6 +59,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../migrations/0005_search.sql"),
         postgres: include_str!("../../migrations/postgres/0005_search.sql"),
     },
+    Migration {
+        version: 6,
+        name: "answers",
+        sqlite: include_str!("../../migrations/0006_answers.sql"),
+        postgres: include_str!("../../migrations/postgres/0006_answers.sql"),
+    },
 ];
 
 impl Migration {

@@ -272,6 +272,23 @@ pub(super) const FORGET_PASSWORD: &str = "DELETE FROM passwords WHERE operator =
 
 pub(super) const PASSWORD: &str = "SELECT hash FROM passwords WHERE operator = $1";
 
+pub(super) const FORGET_ANSWERS: &str = "DELETE FROM answers WHERE ends_at <= $1";
+
+pub(super) const BEGIN_ANSWER: &str = "INSERT INTO answers (name, request, begun_at, ends_at, status, kind, body) \
+    VALUES ($1, $2, $3, $4, 0, '', '') ON CONFLICT (name) DO NOTHING";
+
+pub(super) const BEGIN_ANSWER_AGAIN: &str = "UPDATE answers SET begun_at = $2, ends_at = $4 \
+    WHERE name = $1 AND status = 0 AND begun_at < $3";
+
+pub(super) const MAKE_ROOM_FOR_ANSWERS: &str = "DELETE FROM answers WHERE ends_at < \
+    (SELECT ends_at FROM answers ORDER BY ends_at DESC LIMIT 1 OFFSET $1)";
+
+pub(super) const ANSWER: &str = "SELECT request, status, kind, body FROM answers WHERE name = $1";
+
+pub(super) const KEEP_ANSWER: &str = "UPDATE answers SET status = $2, kind = $3, body = $4 WHERE name = $1";
+
+pub(super) const FORGET_ANSWER: &str = "DELETE FROM answers WHERE name = $1 AND status = 0";
+
 // Locks of PostgreSQL. Two names that fall together make one wait for the other, and nothing worse. A wish names its
 // effect, so it waits for whoever changes that effect and gets a true answer, where `SKIP LOCKED` would guess `Gone`.
 
@@ -311,7 +328,8 @@ pub(super) const NEWEST_MIGRATION: &str =
 
 /// Fails where one of the tables may not be written. Run within a transaction that is not kept.
 pub(super) const TRY_RIGHTS: &str = "LOCK TABLE records, seen_inputs, effects, slots, runs, instance, forge_writes, \
-    tool_calls, blobs, resource_leases, duties, marks, door_keys, passwords, record_places IN ROW EXCLUSIVE MODE";
+    tool_calls, blobs, resource_leases, duties, marks, door_keys, passwords, record_places, answers \
+    IN ROW EXCLUSIVE MODE";
 
 /// The server's version as a number (15.3 is 150003), and the encoding of the database.
 pub(super) const SERVER: &str =

@@ -192,3 +192,8 @@ pub struct LinkView {
     #[schemars(with = "i64")]
     pub expires_at: Timestamp,
 }
+
+/// Nothing has to be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}

@@ -8,7 +8,7 @@ use conductor_domain::policy::PolicyLayer;
 use conductor_domain::role::Role;
 use conductor_domain::time::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Whose policies are meant: a project's, a repository's with its project's below, a run's as it locked them, or, where
 /// none is named, Conductor's own.
@@ -28,6 +28,12 @@ pub struct PolicyPlace {
     /// Which version of the project's or repository's text; the newest where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
+}
+
+/// Reads a place by the names of its fields; serde would take a list of their values, too.
+fn named_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PolicyPlace, D::Error> {
+    let fields = serde_json::Map::deserialize(deserializer)?;
+    PolicyPlace::deserialize(serde_json::Value::Object(fields)).map_err(serde::de::Error::custom)
 }
 
 /// The stored policies of one project or repository.
@@ -96,7 +102,7 @@ pub struct SetPolicy {
 #[serde(deny_unknown_fields)]
 pub struct PolicyQuestion {
     /// Whose.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "named_fields")]
     pub of: PolicyPlace,
     /// `actor action target`, e.g. `implementer bash worktree:src`.
     pub question: String,
@@ -139,7 +145,7 @@ pub struct RuleView {
 #[serde(deny_unknown_fields)]
 pub struct PolicyExpectations {
     /// Of whose policies.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "named_fields")]
     pub of: PolicyPlace,
     /// One expectation a line: `actor action target -> decision [policy]`.
     pub text: String,

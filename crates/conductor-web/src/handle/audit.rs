@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use bytes::Bytes;
 use conductor_domain::digest::Digest;
 
 use crate::actor::Actor;
@@ -101,7 +102,9 @@ pub(crate) async fn artifact(
     let digest = Digest::parse(digest).map_err(|error| Error::Invalid {
         what: error.to_string(),
     })?;
-    let bytes = door.reader.artifact(&digest).await?;
+    let bytes = Bytes::from(door.reader.artifact(&digest).await?);
+    // The address is the content's, so the tag never changes.
+    let tag = format!("\"{digest}\"");
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (
@@ -112,22 +115,30 @@ pub(crate) async fn artifact(
             header::CONTENT_SECURITY_POLICY,
             "sandbox; default-src 'none'".to_owned(),
         ),
+        (header::ETAG, tag.clone()),
+        (header::ACCEPT_RANGES, "bytes".to_owned()),
     ];
-    let ranges = [(header::ACCEPT_RANGES, "bytes")];
-    let range = only(&asked, &header::RANGE).map_or(Part::Whole, |range| Part::named(range, bytes.len()));
-    Ok(match range {
-        Part::Whole => (headers, ranges, bytes).into_response(),
-        Part::Bytes { first, last } => {
-            let place = format!("bytes {first}-{last}/{}", bytes.len());
-            let part = bytes[first..=last].to_vec();
-            let place = [(header::CONTENT_RANGE, place)];
-            (StatusCode::PARTIAL_CONTENT, headers, ranges, place, part).into_response()
-        }
-        Part::Beyond => {
-            let place = [(header::CONTENT_RANGE, format!("bytes */{}", bytes.len()))];
-            (StatusCode::RANGE_NOT_SATISFIABLE, headers, place).into_response()
-        }
-    })
+    if only(&asked, &header::IF_NONE_MATCH).is_some_and(|known| once::names(known, &tag)) {
+        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+    }
+    // A part is for whoever has the rest of the same bytes; everybody else gets them all (RFC 9110, 13.1.5).
+    let is_same = !asked.contains_key(header::IF_RANGE) || only(&asked, &header::IF_RANGE) == Some(&tag);
+    let range = only(&asked, &header::RANGE).filter(|_| is_same);
+    Ok(
+        match range.map_or(Part::Whole, |range| Part::named(range, bytes.len())) {
+            Part::Whole => (headers, bytes).into_response(),
+            Part::Bytes { first, last } => {
+                let place = format!("bytes {first}-{last}/{}", bytes.len());
+                let part = bytes.slice(first..=last);
+                let place = [(header::CONTENT_RANGE, place)];
+                (StatusCode::PARTIAL_CONTENT, headers, place, part).into_response()
+            }
+            Part::Beyond => {
+                let place = [(header::CONTENT_RANGE, format!("bytes */{}", bytes.len()))];
+                (StatusCode::RANGE_NOT_SATISFIABLE, headers, place).into_response()
+            }
+        },
+    )
 }
 
 /// What a range asks for.
@@ -168,7 +179,98 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use conductor_domain::artifact::ArtifactKind;
+    use conductor_port::blobs::Blobs as _;
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
     use super::*;
+    use crate::fake::{Fake, request};
+
+    /// Headers; then status, body and place of the answer.
+    type Case<'a> = (&'a [(&'a str, &'a str)], u16, &'a str, Option<&'a str>);
+
+    /// S-57, UI-1: a part of kept bytes is given as it was asked for, under the same protections as the whole; whoever has
+    /// other bytes, or asks for nothing sensible, gets the whole.
+    #[tokio::test]
+    async fn a_part_of_kept_bytes_is_given_and_no_other() {
+        let fake = Fake::with_repo();
+        let text = b"<script>0123456789</script>";
+        let kept = fake.put(ArtifactKind::TestOutput, text).await.expect("kept");
+        let tag = format!("\"{}\"", kept.digest);
+        let other = format!("\"{}\"", Digest::of(b"other"));
+        let weak = format!("W/{tag}");
+        let path = format!("/api/v1/artifacts/{}", kept.digest);
+        let cases: [Case<'_>; 12] = [
+            (&[], 200, "<script>0123456789</script>", None),
+            (&[("range", "bytes=8-11")], 206, "0123", Some("bytes 8-11/27")),
+            (&[("range", "bytes=-9")], 206, "</script>", Some("bytes 18-26/27")),
+            (
+                &[("range", "bytes=0-999")],
+                206,
+                "<script>0123456789</script>",
+                Some("bytes 0-26/27"),
+            ),
+            (&[("range", "bytes=27-")], 416, "", Some("bytes */27")),
+            (
+                &[("range", "bytes=0-0,2-3")],
+                200,
+                "<script>0123456789</script>",
+                None,
+            ),
+            (
+                &[("range", "bytes=0-0"), ("range", "bytes=1-1")],
+                200,
+                "<script>0123456789</script>",
+                None,
+            ),
+            (
+                &[("range", "bytes=0-0"), ("if-range", &tag)],
+                206,
+                "<",
+                Some("bytes 0-0/27"),
+            ),
+            (
+                &[("range", "bytes=0-0"), ("if-range", &other)],
+                200,
+                "<script>0123456789</script>",
+                None,
+            ),
+            (
+                &[("range", "bytes=0-0"), ("if-range", &weak)],
+                200,
+                "<script>0123456789</script>",
+                None,
+            ),
+            (
+                &[
+                    ("range", "bytes=0-0"),
+                    ("if-range", "Tue, 17 Nov 2026 00:00:00 GMT"),
+                ],
+                200,
+                "<script>0123456789</script>",
+                None,
+            ),
+            (&[("if-none-match", &tag)], 304, "", None),
+        ];
+        for (headers, status, body, place) in cases {
+            let mut asked = request("GET", &path, "");
+            for (name, value) in headers {
+                let name: header::HeaderName = name.parse().expect("a name");
+                asked.headers_mut().append(name, value.parse().expect("a value"));
+            }
+            let response = fake.router().oneshot(asked).await.expect("a router never fails");
+            assert_eq!(response.status().as_u16(), status, "{headers:?}");
+            let said = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+            assert_eq!(said(header::CONTENT_RANGE), place, "{headers:?}");
+            assert_eq!(said(header::ETAG), Some(tag.as_str()), "{headers:?}");
+            assert!(said(header::CONTENT_DISPOSITION).is_some_and(|how| how.starts_with("attachment;")));
+            assert_eq!(said(header::X_CONTENT_TYPE_OPTIONS), Some("nosniff"));
+            assert!(said(header::CONTENT_SECURITY_POLICY).is_some_and(|policy| policy.contains("sandbox")));
+            let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+            assert_eq!(bytes, body.as_bytes(), "{headers:?}");
+        }
+    }
 
     #[test]
     fn a_range_names_bytes_that_are_there() {

@@ -201,7 +201,8 @@ pub(crate) async fn operate(
         .submit(Submission {
             run: id.clone(),
             input,
-            dedupe: None,
+            // Also where the server dies between doing it and keeping the answer, it is done once.
+            dedupe: actor.named.as_ref().map(|name| format!("named/{id}/{name}")),
             cause: actor.cause(),
         })
         .await?;

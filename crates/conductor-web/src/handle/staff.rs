@@ -18,8 +18,8 @@ use conductor_port::key::Holder;
 use super::instance::submit;
 use crate::actor::Actor;
 use crate::api::{
-    AcceptedView, AddOperator, ChangeRank, IssueToken, IssuedToken, OperatorList, OperatorView, SetPassword,
-    TokenList, TokenView,
+    AcceptedView, AddOperator, ChangeRank, IssueToken, IssuedToken, Nothing, OperatorList, OperatorView,
+    SetPassword, TokenList, TokenView,
 };
 use crate::door::Door;
 use crate::error::Error;
@@ -109,6 +109,7 @@ pub(crate) async fn remove_operator(
     State(door): State<Arc<Door>>,
     actor: Actor,
     Named(operator): Named<OperatorName>,
+    Posted(Nothing {}): Posted<Nothing>,
 ) -> Result<Json<AcceptedView>, Error> {
     Ok(Json(remove(&door, &actor, operator).await?))
 }
@@ -214,6 +215,7 @@ pub(crate) async fn revoke_token(
     State(door): State<Arc<Door>>,
     actor: Actor,
     Named(id): Named<TokenId>,
+    Posted(Nothing {}): Posted<Nothing>,
 ) -> Result<Json<AcceptedView>, Error> {
     Ok(Json(revoke(&door, &actor, id).await?))
 }

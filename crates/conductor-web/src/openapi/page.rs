@@ -92,7 +92,8 @@ address stands who may. `GET /api/v1/openapi.json` is the same as this page, for
   `If-Match` on `POST /runs/{id}/actions` with the tag of `GET /runs/{id}` does nothing and answers 412 if the run is not what
   it was.
 - **Repeating:** a `POST` with an `Idempotency-Key` is done once; the same request with the same key gets the first answer
-  again, marked `Idempotency-Replayed: true`. The server keeps answers for a day, or until it is started anew.
+  again, marked `Idempotency-Replayed: true`. Answers are kept for a day,
+  also when the server is started anew; one that holds a secret, or answers a request with a password, is not kept.
 - **Times** are microseconds since the epoch.
 
 ## Addresses

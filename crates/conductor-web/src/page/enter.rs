@@ -19,10 +19,10 @@ use conductor_port::key::{Holder, Key, KeyKind};
 use serde::Deserialize;
 
 use crate::actor::{self, Actor, LINK_LIFE, SESSION_LIFE, Way};
-use crate::api::LinkView;
+use crate::api::{LinkView, Nothing};
 use crate::door::Door;
 use crate::error::Error;
-use crate::extract::Filled;
+use crate::extract::{Filled, Posted};
 use crate::once::ToldOnce;
 use crate::page::asset;
 use crate::page::frame::page;
@@ -80,6 +80,7 @@ async fn way_in(door: &Door) -> EnterPage {
 pub(crate) async fn link(
     State(door): State<Arc<Door>>,
     actor: Actor,
+    Posted(Nothing {}): Posted<Nothing>,
 ) -> Result<(StatusCode, Extension<ToldOnce>, Json<LinkView>), Error> {
     let code = (door.settings.secret)();
     let now = door.settings.clock.now();
