@@ -42,6 +42,9 @@ pub struct Context {
     pub seq: u64,
     /// What the policy engine said about the input.
     pub policy: PolicyVerdict,
+    /// Which policy allows a merge of what is proposed, and why; absent where none does, or none was asked (RUN-14).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<String>,
 }
 
 /// What follows from an input.

@@ -21,6 +21,68 @@ pub struct Inspection {
     /// What became of the dependencies, where a manifest or a lock file changed (SEC-5); an approval covers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Artifact>,
+    /// What kind of change it is.
+    #[serde(default, skip_serializing_if = "ChangeClass::is_code")]
+    pub class: ChangeClass,
+}
+
+/// What kind of change it is, told by its paths alone (RUN-14); a later one includes those before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeClass {
+    /// Words for people alone.
+    Documentation,
+    /// Tests alone, or with documentation.
+    Tests,
+    /// What the project depends on.
+    Dependencies,
+    /// Everything else.
+    #[default]
+    Code,
+}
+
+impl ChangeClass {
+    /// The word that policies know it by.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Documentation => "documentation",
+            Self::Tests => "tests",
+            Self::Dependencies => "dependencies",
+            Self::Code => "code",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_code(&self) -> bool {
+        *self == Self::Code
+    }
+}
+
+/// What is known of a change that a merge policy may weigh: facts alone, none of them an agent's word (RUN-14).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weighed {
+    /// What kind of change it is.
+    pub class: ChangeClass,
+    /// How many files it touches.
+    pub files: u32,
+    /// How much in it needed a second look.
+    pub findings: u32,
+    /// How many attempts failed before it.
+    pub retries: u32,
+}
+
+impl Weighed {
+    /// How sure one can be of it, in percent: whole for a small change that worked at once and had nothing to look at
+    /// twice; each failed attempt and any finding cost a fifth, each file after the fifth a hundredth.
+    pub fn confidence(&self) -> u8 {
+        let found = u32::from(self.findings > 0);
+        let doubts = self
+            .retries
+            .saturating_add(found)
+            .saturating_mul(20)
+            .saturating_add(self.files.saturating_sub(5));
+        u8::try_from(100_u32.saturating_sub(doubts)).unwrap_or(0)
+    }
 }
 
 /// One thing that needs attention.
@@ -119,6 +181,8 @@ pub enum FindingKind {
     DependencyChange,
     /// More findings than a person can judge (S-49).
     ManyFindings,
+    /// An issue by somebody whose words do not count as trusted (BEY-10).
+    UntrustedIssue,
 }
 
 /// What follows from a finding.
@@ -153,6 +217,7 @@ impl std::fmt::Display for FindingKind {
             Self::NewDependency => "new dependency",
             Self::DependencyChange => "dependencies changed",
             Self::ManyFindings => "too many findings",
+            Self::UntrustedIssue => "written by somebody whose words do not count as trusted",
         })
     }
 }

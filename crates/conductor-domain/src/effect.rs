@@ -119,6 +119,15 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<CheckNote>,
     },
+    /// Merges the pull request at exactly one commit, which a policy allows (RUN-14).
+    MergePullRequest {
+        /// Which.
+        number: PullRequestNumber,
+        /// The commit that was tested and reviewed; at any other nothing is merged.
+        head: CommitId,
+        /// The commit of the base branch that it was tested on.
+        base: CommitId,
+    },
     /// Reads the pull request, its reviews and its checks.
     ReadPullRequest {
         /// Which.
@@ -178,6 +187,7 @@ pub enum EffectKind {
     Push,
     OpenPullRequest,
     PublishCheck,
+    MergePullRequest,
     ReadPullRequest,
     ClosePullRequest,
     PostComment,
@@ -187,7 +197,7 @@ pub enum EffectKind {
 
 impl EffectKind {
     /// Every kind.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ReadIssue,
         Self::PrepareWorkspace,
         Self::Invoke,
@@ -199,6 +209,7 @@ impl EffectKind {
         Self::Push,
         Self::OpenPullRequest,
         Self::PublishCheck,
+        Self::MergePullRequest,
         Self::ReadPullRequest,
         Self::ClosePullRequest,
         Self::PostComment,
@@ -220,6 +231,7 @@ impl EffectKind {
             Self::Push => "push",
             Self::OpenPullRequest => "open_pull_request",
             Self::PublishCheck => "publish_check",
+            Self::MergePullRequest => "merge_pull_request",
             Self::ReadPullRequest => "read_pull_request",
             Self::ClosePullRequest => "close_pull_request",
             Self::PostComment => "post_comment",
@@ -243,7 +255,8 @@ impl EffectKind {
             | Self::InspectDiff
             | Self::Push
             | Self::OpenPullRequest
-            | Self::PublishCheck => true,
+            | Self::PublishCheck
+            | Self::MergePullRequest => true,
             Self::ReadPullRequest
             | Self::ClosePullRequest
             | Self::PostComment
@@ -266,6 +279,7 @@ impl EffectKind {
             Self::Push
             | Self::OpenPullRequest
             | Self::PublishCheck
+            | Self::MergePullRequest
             | Self::ReadPullRequest
             | Self::ClosePullRequest
             | Self::PostComment
@@ -286,6 +300,7 @@ impl EffectKind {
             Self::Push
                 | Self::OpenPullRequest
                 | Self::PublishCheck
+                | Self::MergePullRequest
                 | Self::ClosePullRequest
                 | Self::PostComment
                 | Self::UpdateFields
@@ -314,6 +329,7 @@ impl Effect {
             Self::Push { .. } => EffectKind::Push,
             Self::OpenPullRequest { .. } => EffectKind::OpenPullRequest,
             Self::PublishCheck { .. } => EffectKind::PublishCheck,
+            Self::MergePullRequest { .. } => EffectKind::MergePullRequest,
             Self::ReadPullRequest { .. } => EffectKind::ReadPullRequest,
             Self::ClosePullRequest { .. } => EffectKind::ClosePullRequest,
             Self::PostComment { .. } => EffectKind::PostComment,

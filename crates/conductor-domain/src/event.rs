@@ -125,6 +125,14 @@ pub enum Event {
     PullRequestOpened { pull_request: PullRequest },
     /// The pull request's head is the newest commit, with a check run on it.
     MergeAwaited,
+    /// A policy lets Conductor merge exactly this commit.
+    MergeBegan { head: CommitId, reason: String },
+    /// The forge took the merge, or refused it.
+    MergeEnded {
+        head: CommitId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
+    },
     /// A human asked for changes on the pull request.
     ChangesRequested { review: HumanReview },
     /// A human asked for changes on another commit than the one that is proposed; it is not feedback for this one.
@@ -259,6 +267,7 @@ impl Event {
             DiffGateOpened => "diff_gate_opened", DiffCleared => "diff_cleared",
             CallGateOpened => "call_gate_opened", Pushed => "pushed",
             PullRequestOpened => "pull_request_opened", MergeAwaited => "merge_awaited",
+            MergeBegan => "merge_began", MergeEnded => "merge_ended",
             ChangesRequested => "changes_requested", ReviewSetAside => "review_set_aside", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
             PullRequestMerged => "pull_request_merged", PullRequestClosed => "pull_request_closed",
             RunCompleted => "run_completed", RunCancelled => "run_cancelled", RunFailed => "run_failed",

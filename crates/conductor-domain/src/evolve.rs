@@ -5,6 +5,7 @@
 
 use crate::artifact::Artifact;
 use crate::board::OwnFields;
+use crate::diff::Weighed;
 use crate::effect::EffectKind;
 use crate::event::Event;
 use crate::gate::{CallGate, GateKind};
@@ -223,10 +224,20 @@ fn apply(run: &mut Run, event: &Event) {
                     approved,
                     tests: tests.clone(),
                     retries,
+                    weighed: None,
                     step: ProposingStep::Inspecting,
                 });
             }
         }
+        Event::DiffInspected { inspection } => proposing(run, |proposing| {
+            let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+            proposing.weighed = Some(Weighed {
+                class: inspection.class,
+                files: count(inspection.files.len()),
+                findings: count(inspection.findings.len()),
+                retries: proposing.retries,
+            });
+        }),
         Event::DiffGateOpened { gate, inspection } => proposing(run, |proposing| {
             proposing.step = ProposingStep::AwaitingApproval {
                 gate: gate.clone(),
@@ -257,8 +268,17 @@ fn apply(run: &mut Run, event: &Event) {
                     approved: proposing.approved.clone(),
                     tests: proposing.tests.clone(),
                     pull_request: pull_request.clone(),
+                    weighed: proposing.weighed,
+                    merging: None,
                 });
             }
+        }
+        Event::MergeBegan { head, .. } => awaiting_merge(run, |waiting| {
+            waiting.merging = Some(head.clone());
+        }),
+        Event::MergeEnded { head, .. } => {
+            run.heard.merge_tried = Some(head.clone());
+            awaiting_merge(run, |waiting| waiting.merging = None);
         }
         Event::ChangesRequested { review } | Event::ReviewSetAside { review } => {
             run.heard.review = Some(review.id);
@@ -375,7 +395,6 @@ fn apply(run: &mut Run, event: &Event) {
         }
         Event::RunStarted { .. }
         | Event::GateRejected { .. }
-        | Event::DiffInspected { .. }
         | Event::PullRequestClosed
         | Event::PullRequestSeen { .. }
         | Event::CommentDenied { .. }
@@ -459,6 +478,12 @@ fn executing(run: &mut Run, change: impl FnOnce(&mut Executing)) {
 fn proposing(run: &mut Run, change: impl FnOnce(&mut Proposing)) {
     if let Phase::Proposing(proposing) = &mut run.phase {
         change(proposing);
+    }
+}
+
+fn awaiting_merge(run: &mut Run, change: impl FnOnce(&mut AwaitingMerge)) {
+    if let Phase::AwaitingMerge(waiting) = &mut run.phase {
+        change(waiting);
     }
 }
 

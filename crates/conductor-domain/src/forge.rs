@@ -21,6 +21,24 @@ pub struct IssueSnapshot {
     pub open: bool,
     /// Who wrote it.
     pub author: String,
+    /// Why its author's words do not count as trusted; absent where they do. They are kept fenced then (BEY-10).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<String>,
+}
+
+/// What the forge says somebody is to a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Owns it.
+    Owner,
+    /// Belongs to the organisation.
+    Member,
+    /// Was invited.
+    Collaborator,
+    /// Had a change merged.
+    Contributor,
+    /// Nothing, or not known; every bot.
+    None,
 }
 
 /// Why an issue cannot be worked on.
@@ -76,6 +94,9 @@ pub struct PullRequestSnapshot {
     pub review: Option<HumanReview>,
     /// Checks of others that failed on the head commit, by name.
     pub failed_checks: Vec<String>,
+    /// Checks of others on the head commit that have not ended, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending_checks: Vec<String>,
 }
 
 /// Whether a pull request is open.

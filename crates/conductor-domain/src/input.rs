@@ -251,6 +251,13 @@ pub enum Report {
     },
     /// The check run is written.
     CheckPublished,
+    /// The pull request was merged at the commit that was asked for.
+    PullRequestMerged,
+    /// The pull request was not merged.
+    MergeRefused {
+        /// Why.
+        why: String,
+    },
     /// The pull request was read.
     PullRequestRead {
         /// What it said.

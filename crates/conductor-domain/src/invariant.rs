@@ -159,6 +159,7 @@ fn nothing_after_clean_up(run: &Run) -> bool {
             | EffectKind::Push
             | EffectKind::OpenPullRequest
             | EffectKind::PublishCheck
+            | EffectKind::MergePullRequest
             | EffectKind::CleanUp => false,
         })
 }

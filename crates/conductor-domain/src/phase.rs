@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
-use crate::diff::Inspection;
+use crate::diff::{Inspection, Weighed};
 use crate::forge::{IssueSnapshot, PullRequest};
 use crate::gate::Gate;
 use crate::id::{CommitId, OperatorName};
@@ -171,6 +171,9 @@ pub struct Proposing {
     pub tests: TestRun,
     /// How many attempts failed before.
     pub retries: u32,
+    /// What is known of the change, once it was inspected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weighed: Option<Weighed>,
     /// What is under way.
     pub step: ProposingStep,
 }
@@ -205,6 +208,12 @@ pub struct AwaitingMerge {
     pub tests: TestRun,
     /// The pull request.
     pub pull_request: PullRequest,
+    /// What is known of the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weighed: Option<Weighed>,
+    /// The commit that a policy lets Conductor merge, while it does (RUN-14).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merging: Option<CommitId>,
 }
 
 /// Why a run ended early.

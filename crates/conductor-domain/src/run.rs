@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::board::OwnFields;
+use crate::diff::Weighed;
 use crate::effect::EffectKind;
 use crate::forge::{IssueSnapshot, PullRequest};
 use crate::gate::{CallGate, Gate};
@@ -109,6 +110,7 @@ impl InFlight {
             | EffectKind::Push
             | EffectKind::OpenPullRequest
             | EffectKind::PublishCheck
+            | EffectKind::MergePullRequest
             | EffectKind::ReadPullRequest
             | EffectKind::UpdateFields => false,
         }
@@ -137,6 +139,9 @@ pub struct Heard {
     pub failed_checks: Option<CommitId>,
     /// The newest known head of the base branch, where it differs from the run's base.
     pub base_moved: Option<CommitId>,
+    /// The commit that Conductor itself tried to merge; it tries each once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_tried: Option<CommitId>,
     /// The commit that was merged, where it is not the one that Conductor pushed (S-53).
     #[serde(default)]
     pub merged_other: Option<CommitId>,
@@ -160,6 +165,21 @@ impl Run {
             | Phase::Completed
             | Phase::Cancelled { .. }
             | Phase::Failed { .. } => self.issue.as_ref(),
+        }
+    }
+
+    /// What is known of the change that is proposed, for whoever decides about its merge (RUN-14).
+    pub fn weighed(&self) -> Option<&Weighed> {
+        match &self.phase {
+            Phase::Proposing(proposing) => proposing.weighed.as_ref(),
+            Phase::AwaitingMerge(waiting) => waiting.weighed.as_ref(),
+            Phase::Pending(_)
+            | Phase::Planning(_)
+            | Phase::AwaitingPlanApproval(_)
+            | Phase::Executing(_)
+            | Phase::Completed
+            | Phase::Cancelled { .. }
+            | Phase::Failed { .. } => None,
         }
     }
 

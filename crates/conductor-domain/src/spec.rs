@@ -9,6 +9,7 @@ use crate::digest::Digest;
 use crate::id::{IssueNumber, OperatorName, ProjectId, RepoId, RunId};
 use crate::policy::LockedPolicy;
 use crate::skill::SkillLock;
+use crate::staff::Rank;
 use crate::time::Millis;
 
 /// Everything that was decided about a run before it began.
@@ -24,6 +25,9 @@ pub struct RunSpec {
     pub issue: IssueNumber,
     /// Who started it.
     pub started_by: OperatorName,
+    /// What they might do when they did; early runs do not say.
+    #[serde(default = "unsaid_rank", skip_serializing_if = "is_unsaid")]
+    pub starter_rank: Rank,
     /// Position in the queue: a higher one goes first.
     pub priority: Priority,
     /// The argv that decides whether the work is right (S-19: from the operator, never from the repository).
@@ -47,6 +51,15 @@ pub struct RunSpec {
     /// The board that its agents may keep Conductor's own fields on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub board: Option<BoardNumber>,
+}
+
+fn unsaid_rank() -> Rank {
+    Rank::Operator
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_unsaid(rank: &Rank) -> bool {
+    *rank == unsaid_rank()
 }
 
 impl RunSpec {

@@ -23,6 +23,8 @@ use crate::engine::Engine;
 use crate::redact::redact_value;
 use crate::{chain, commit, report, rules, telemetry};
 
+pub(crate) use verdict::may_merge;
+
 /// How often an input is decided anew because the stream had moved on; more is a livelock.
 const TRIES: u32 = 64;
 
@@ -133,6 +135,7 @@ async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, N
             now: engine.ports.clock.now(),
             seq: standing.seq + 1,
             policy: policy.clone(),
+            merge: Box::pin(verdict::merge_of(engine, standing.run.as_ref(), &input)).await,
         };
         let decision = tracing::debug_span!(telemetry::DECIDE, seq = context.seq)
             .in_scope(|| decide(standing.run.as_ref(), &input, &context))?;
@@ -275,6 +278,7 @@ async fn decide_and_commit_instance(
             now: engine.ports.clock.now(),
             seq: head.seq + 1,
             policy: PolicyVerdict::Allow,
+            merge: None,
         };
         // Checked with the very texts that it is decided on: two that do not go together must not both be found good alone.
         if let InstanceInput::SetPolicy { scope, text, .. } = input {

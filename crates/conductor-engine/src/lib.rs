@@ -15,6 +15,7 @@ pub mod telemetry;
 pub mod record;
 pub mod chain;
 pub mod rules;
+mod trust;
 mod intake;
 mod laws;
 mod trouble;

@@ -21,8 +21,8 @@ use crate::dispatch::duration;
 use crate::engine::Engine;
 use crate::intake::{self, Arrival, NotTaken, Pages, Which};
 use crate::perform::{issue, pull_request};
-use crate::telemetry;
 use crate::trouble::Part;
+use crate::{rules, telemetry};
 
 /// How often runs are asked whether they want a look; how often each gets one is its own limit.
 const ROUND: Millis = Millis::seconds(1);
@@ -83,14 +83,18 @@ async fn look_at(engine: &Engine, run: &Run, subject: NoticeSubject) -> Result<(
         return Ok(());
     };
     let standing = intake::standing(engine.ports.views.as_ref(), run.id()).await?;
+    let Some(run) = standing.run else {
+        return Ok(());
+    };
     let at = Context {
         now: engine.ports.clock.now(),
         seq: standing.seq + 1,
         policy: PolicyVerdict::Allow,
+        merge: intake::may_merge(engine, &run).await,
     };
-    let Some(run) = standing.run.filter(|run| is_news(run, &sight, &at)) else {
+    if !is_news(&run, &sight, &at) {
         return Ok(());
-    };
+    }
     let notice = Notice {
         delivery: "a look".to_owned(),
         event: "news".to_owned(),
@@ -117,13 +121,15 @@ async fn look_at(engine: &Engine, run: &Run, subject: NoticeSubject) -> Result<(
 /// Reads what the run waits for as its own reading would, without keeping any of it.
 async fn sight(engine: &Engine, run: &Run, subject: &NoticeSubject) -> Result<Option<Sight>, Fault> {
     let forge = &engine.ports.forge;
+    let authority = rules::of_run(engine, &run.spec).await?;
     let unkept =
         |kind: ArtifactKind, text: &str| Artifact::of(kind, engine.options.redactor.redact(text).as_bytes());
     match subject {
         NoticeSubject::Issue { number } => Ok(Some(match forge.issue(&run.spec.repo, *number).await? {
             Ok(read) => {
-                let artifact = unkept(ArtifactKind::Issue, &issue::words(&read));
-                Sight::Issue(issue::snapshot(*number, read, artifact))
+                let words = issue::words(&read, &authority);
+                let artifact = unkept(ArtifactKind::Issue, &words.text);
+                Sight::Issue(issue::snapshot(*number, read, artifact, words.untrusted))
             }
             Err(problem) => Sight::NoIssue(problem),
         })),
@@ -132,7 +138,7 @@ async fn sight(engine: &Engine, run: &Run, subject: &NoticeSubject) -> Result<Op
             let feedback = reading
                 .changes_requested
                 .as_ref()
-                .map(|review| unkept(ArtifactKind::Feedback, &review.text));
+                .map(|review| unkept(ArtifactKind::Feedback, &pull_request::words(review, &authority)));
             Ok(Some(Sight::PullRequest(pull_request::snapshot(
                 *number, reading, feedback,
             ))))

@@ -19,6 +19,7 @@ mod inspect;
 mod push;
 pub(crate) mod pull_request;
 mod check;
+mod merge;
 mod comment;
 mod board;
 mod clean_up;
@@ -109,6 +110,7 @@ fn executor_of(effect: &Effect) -> Option<ExecutorName> {
         | Effect::Push { .. }
         | Effect::OpenPullRequest { .. }
         | Effect::PublishCheck { .. }
+        | Effect::MergePullRequest { .. }
         | Effect::ReadPullRequest { .. }
         | Effect::ClosePullRequest { .. }
         | Effect::PostComment { .. }
@@ -169,6 +171,7 @@ impl Performance<'_> {
                 summary,
                 notes,
             } => check::publish(self, head, title, summary, notes).await,
+            Effect::MergePullRequest { number, head, base } => merge::merge(self, *number, head, base).await,
             Effect::ReadPullRequest { number } => pull_request::read(self, *number).await,
             Effect::ClosePullRequest { number } => pull_request::close(self, *number).await,
             Effect::PostComment { target, message } => comment::post(self, *target, message).await,
@@ -209,6 +212,7 @@ impl Performance<'_> {
             | Effect::Push { .. }
             | Effect::OpenPullRequest { .. }
             | Effect::PublishCheck { .. }
+            | Effect::MergePullRequest { .. }
             | Effect::ReadPullRequest { .. }
             | Effect::ClosePullRequest { .. }
             | Effect::PostComment { .. }
@@ -246,6 +250,7 @@ impl Performance<'_> {
             | Effect::Push { .. }
             | Effect::OpenPullRequest { .. }
             | Effect::PublishCheck { .. }
+            | Effect::MergePullRequest { .. }
             | Effect::ReadPullRequest { .. }
             | Effect::ClosePullRequest { .. }
             | Effect::PostComment { .. }

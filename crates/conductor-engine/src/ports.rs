@@ -13,7 +13,7 @@ use conductor_port::clock::Clock;
 use conductor_port::duty::Duties;
 use conductor_port::egress::Egress;
 use conductor_port::executor::Executor;
-use conductor_port::forge::Forge;
+use conductor_port::forge::{Forge, Merges};
 use conductor_port::lease::Leases;
 use conductor_port::ledger::Ledger;
 use conductor_port::views::Views;
@@ -34,6 +34,7 @@ pub struct Ports {
     pub egress: Arc<dyn Egress>,
     pub agent: Arc<dyn Agent>,
     pub forge: Arc<dyn Forge>,
+    pub merges: Arc<dyn Merges>,
     pub clock: Arc<dyn Clock>,
 }
 

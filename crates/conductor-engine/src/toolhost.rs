@@ -339,6 +339,10 @@ impl Tools for ToolHost<'_> {
                 ..entry
             };
             self.log.add_durably(entry).await?;
+            // Whoever wonders why nothing was handed in is told.
+            if is_submission(&request) {
+                self.seen().invalid = Some(reason.clone());
+            }
             return Ok(ToolAnswer::Refused { reason });
         }
         let answer = self.act(entry.clone(), request, whose).await;
@@ -364,6 +368,13 @@ impl Tools for ToolHost<'_> {
         // Nobody may be watching; that is no fault.
         let _watchers = self.engine.live.send(live);
     }
+}
+
+fn is_submission(request: &ToolRequest) -> bool {
+    matches!(
+        request,
+        ToolRequest::SubmitPlan(_) | ToolRequest::SubmitReview(_) | ToolRequest::SubmitTestReport(_)
+    )
 }
 
 /// A structured result of an agent.

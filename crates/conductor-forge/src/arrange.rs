@@ -160,6 +160,15 @@ impl Forge {
         Ok(Human::new(Arc::clone(&self.site), login))
     }
 
+    /// Takes back what somebody might do; what they wrote stays, by somebody who is nothing to the repository.
+    pub fn revoke(&self, repo: &str, login: &str) -> Result<(), Refusal> {
+        let id = self.repository(repo)?.id;
+        self.site.change(|change| {
+            change.repo_mut(id)?.roles.remove(login);
+            Ok(())
+        })
+    }
+
     pub fn grant(&self, repo: &str, login: &str, role: Role) -> Result<(), Refusal> {
         let id = self.repository(repo)?.id;
         self.site.change(|change| {

@@ -53,23 +53,28 @@ impl Client {
         Ok(())
     }
 
-    /// Names of the other Apps' checks that failed on a commit.
-    pub(crate) async fn failed_checks(&self, place: &Place, head: &CommitId) -> Result<Vec<String>, Fault> {
+    /// Names of the other Apps' checks that failed on a commit, and of those that have not ended.
+    pub(crate) async fn foreign_checks(
+        &self,
+        place: &Place,
+        head: &CommitId,
+    ) -> Result<(Vec<String>, Vec<String>), Fault> {
         let attempt = format!("read the checks of {head} in {place}");
         let runs = self
             .check_runs(&attempt, place, Grant::ReadPullRequests, head, "latest")
             .await?;
-        let failed: BTreeSet<String> = runs
+        let (mut failed, mut pending) = (BTreeSet::new(), BTreeSet::new());
+        let foreign = runs
             .into_iter()
-            .filter(|run| run.app.as_ref().is_none_or(|app| app.id != self.app_id))
-            .filter(|run| {
-                run.conclusion
-                    .as_deref()
-                    .is_some_and(|conclusion| FAILURES.contains(&conclusion))
-            })
-            .map(|run| run.name)
-            .collect();
-        Ok(failed.into_iter().collect())
+            .filter(|run| run.app.as_ref().is_none_or(|app| app.id != self.app_id));
+        for run in foreign {
+            match run.conclusion.as_deref() {
+                Some(conclusion) if FAILURES.contains(&conclusion) => failed.insert(run.name),
+                Some(_) => false,
+                None => run.status.as_deref() != Some("completed") && pending.insert(run.name),
+            };
+        }
+        Ok((failed.into_iter().collect(), pending.into_iter().collect()))
     }
 
     async fn find_check(&self, place: &Place, check: &NewCheck) -> Result<Option<u64>, Fault> {

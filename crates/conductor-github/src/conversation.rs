@@ -39,8 +39,12 @@ impl Client {
         } else {
             self.read_comments(place, number).await?
         };
+        // What somebody let an app write for them is the app's.
+        let by_app = found.performed_via_github_app.is_some_and(|app| !app.is_null());
+        let author = found.user.as_ref().filter(|_| !by_app);
         Ok(Ok(Issue {
             comments,
+            standing: model::standing(author, found.author_association.as_deref()),
             title: found.title,
             body: found.body.unwrap_or_default(),
             open: found.state == "open",
@@ -64,6 +68,7 @@ impl Client {
         });
         Ok(by_people
             .map(|comment| IssueComment {
+                standing: model::standing(comment.user.as_ref(), comment.author_association.as_deref()),
                 by: comment.user.map_or_else(|| "ghost".to_owned(), |user| user.login),
                 text: comment.body.unwrap_or_default(),
             })

@@ -36,6 +36,7 @@ pub(crate) enum Grant {
     WriteChecks,
     WriteContents,
     WriteBoards,
+    Merge,
 }
 
 impl Grant {
@@ -52,6 +53,7 @@ impl Grant {
             Self::WriteContents => json!({ "contents": "write" }),
             // Putting an issue on a board reads it.
             Self::WriteBoards => json!({ "organization_projects": "write", "issues": "read" }),
+            Self::Merge => json!({ "pull_requests": "write", "contents": "write" }),
         }
     }
 }

@@ -17,6 +17,7 @@ mod repository;
 mod conversation;
 mod pull_request;
 mod board;
+mod merge;
 mod check;
 mod port;
 pub mod webhook;

@@ -3,6 +3,7 @@
 //! Only what a decision rests on is required. Fields that API version 2026-03-10 removes are not read.
 //! It does not know where an answer came from.
 
+use conductor_domain::forge::Standing;
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
@@ -56,6 +57,21 @@ pub(crate) struct Account {
     pub(crate) kind: Option<String>,
 }
 
+/// What the forge says the author of something is to its repository; an account that is a bot, or is gone, is nothing.
+pub(crate) fn standing(author: Option<&Account>, association: Option<&str>) -> Standing {
+    if author.is_none_or(|author| author.kind.as_deref() == Some("Bot")) {
+        return Standing::None;
+    }
+    match association {
+        Some("OWNER") => Standing::Owner,
+        Some("MEMBER") => Standing::Member,
+        Some("COLLABORATOR") => Standing::Collaborator,
+        Some("CONTRIBUTOR") => Standing::Contributor,
+        // First-timers, mannequins, and whatever comes to be one day.
+        Some(_) | None => Standing::None,
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(crate) struct Repository {
     pub(crate) id: u64,
@@ -82,6 +98,8 @@ pub(crate) struct Issue {
     pub(crate) state: String,
     pub(crate) user: Option<Account>,
     pub(crate) comments: Option<u64>,
+    pub(crate) author_association: Option<String>,
+    pub(crate) performed_via_github_app: Option<serde_json::Value>,
     pub(crate) pull_request: Option<serde_json::Value>,
 }
 
@@ -91,6 +109,7 @@ pub(crate) struct Comment {
     pub(crate) body: Option<String>,
     pub(crate) html_url: String,
     pub(crate) user: Option<Account>,
+    pub(crate) author_association: Option<String>,
     pub(crate) performed_via_github_app: Option<AppId>,
 }
 
@@ -132,6 +151,7 @@ pub(crate) struct Review {
     pub(crate) user: Option<Account>,
     pub(crate) body: Option<String>,
     pub(crate) state: String,
+    pub(crate) author_association: Option<String>,
     /// Absent when the commit is gone.
     pub(crate) commit_id: Option<String>,
 }
@@ -158,6 +178,7 @@ pub(crate) struct CheckRun {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) external_id: Option<String>,
+    pub(crate) status: Option<String>,
     pub(crate) conclusion: Option<String>,
     pub(crate) app: Option<AppId>,
 }

@@ -1,4 +1,4 @@
-//! Opens, reads and closes pull requests; merging is not here and never will be (RUN-14).
+//! Opens, reads and closes pull requests; merging is apart from it, in a port of its own (RUN-14).
 //!
 //! A pull request is found by its branch first, so that a repeat opens none. It does not decide what a
 //! review or a failed check means for a run.
@@ -104,12 +104,14 @@ impl Client {
             (false, "open") => PullRequestState::Open,
             (false, _) => PullRequestState::Closed,
         };
+        let (failed_checks, pending_checks) = self.foreign_checks(&place, &head).await?;
         Ok(PullRequestReading {
             state,
             head_repo: found.head.repo.map(|head| RepoId(head.id)),
             base_head,
             changes_requested: self.changes_requested(&place, number).await?,
-            failed_checks: self.failed_checks(&place, &head).await?,
+            failed_checks,
+            pending_checks,
             head,
         })
     }
@@ -172,6 +174,7 @@ impl Client {
                 return Ok(Some(ReviewReading {
                     id: review.id,
                     by: author.login.clone(),
+                    standing: model::standing(Some(author), review.author_association.as_deref()),
                     text: self.review_text(place, number, &review).await?,
                     commit: review.commit_id.map(|sha| commit_id(&attempt, sha)).transpose()?,
                 }));
@@ -261,6 +264,7 @@ mod tests {
             user,
             body: None,
             state: state.into(),
+            author_association: None,
             commit_id: None,
         }
     }

@@ -22,7 +22,7 @@ use conductor_domain::digest::Digest;
 pub use conductor_domain::policy::PolicyLayer as Layer;
 pub use expectation::{Mismatch, expect_all, read_question};
 pub use flaw::Flaw;
-pub use request::{Action, Actor, ChangeClass, Level, Request, Standing, Target};
+pub use request::{Action, Actor, Change, Level, Request, Standing, Target};
 
 /// The policies that every instance starts with.
 pub const SHIPPED: &str = include_str!("authority/default.cedar");

@@ -7,6 +7,7 @@
 //! This module does not know how trees are read, who is asked, or what a run does while it waits.
 
 pub mod pattern;
+pub mod class;
 mod path;
 
 use std::collections::BTreeSet;
@@ -341,7 +342,8 @@ fn severity(kind: FindingKind) -> Severity {
         | FindingKind::Pattern
         | FindingKind::ManyFiles
         | FindingKind::NewDependency
-        | FindingKind::DependencyChange => Severity::NeedsApproval,
+        | FindingKind::DependencyChange
+        | FindingKind::UntrustedIssue => Severity::NeedsApproval,
     }
 }
 

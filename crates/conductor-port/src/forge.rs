@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use conductor_domain::board::{BoardNumber, OwnFields};
 use conductor_domain::effect::CommentTarget;
 use conductor_domain::fault::Fault;
-use conductor_domain::forge::{IssueProblem, PullRequestState};
+use conductor_domain::forge::{IssueProblem, PullRequestState, Standing};
 use conductor_domain::id::{CommitId, IssueNumber, PullRequestNumber, RepoId};
 use conductor_domain::spec::RepoRef;
 
@@ -38,6 +38,8 @@ pub struct Issue {
     pub open: bool,
     /// Who wrote it.
     pub author: String,
+    /// What its author is to the repository; nothing for a bot (BEY-10).
+    pub standing: Standing,
     /// What people said below it, oldest first; without what bots said, Conductor among them.
     pub comments: Vec<IssueComment>,
 }
@@ -47,6 +49,8 @@ pub struct Issue {
 pub struct IssueComment {
     /// Who.
     pub by: String,
+    /// What they are to the repository.
+    pub standing: Standing,
     /// What.
     pub text: String,
 }
@@ -66,6 +70,8 @@ pub struct PullRequestReading {
     pub changes_requested: Option<ReviewReading>,
     /// Failed checks of other apps on the head commit.
     pub failed_checks: Vec<String>,
+    /// Checks of other apps on the head commit that have not ended.
+    pub pending_checks: Vec<String>,
 }
 
 /// A review that asks for changes.
@@ -75,6 +81,8 @@ pub struct ReviewReading {
     pub id: u64,
     /// Who wrote it.
     pub by: String,
+    /// What they are to the repository.
+    pub standing: Standing,
     /// What it says, its line comments included.
     pub text: String,
     /// The commit that was reviewed, where the forge still knows it (S-53).
@@ -182,4 +190,17 @@ pub trait Forge: Send + Sync + std::fmt::Debug {
 
     /// Returns a short-lived token for git on this repository; `None` where git needs none.
     async fn git_token(&self, repo: &RepoRef) -> Result<Option<GitToken>, Fault>;
+}
+
+/// Merges pull requests. Apart from [`Forge`], so that only what is given it can merge anything (RUN-14).
+#[async_trait]
+pub trait Merges: Send + Sync + std::fmt::Debug {
+    /// Merges a pull request if its head is exactly this commit, or says why the forge will not. If repeated: the forge
+    /// refuses what is merged already; who repeats reads first.
+    async fn merge(
+        &self,
+        repo: &RepoRef,
+        number: PullRequestNumber,
+        head: &CommitId,
+    ) -> Result<Result<(), String>, Fault>;
 }

@@ -15,7 +15,7 @@ use conductor_domain::forge::{IssueProblem, PullRequestState};
 use conductor_domain::id::{CommitId, IssueNumber, PullRequestNumber, RepoId};
 use conductor_domain::spec::RepoRef;
 use conductor_port::forge::{
-    Forge, Issue, NewCheck, NewPullRequest, PastPullRequest, PullRequestReading, RepoDescription,
+    Forge, Issue, Merges, NewCheck, NewPullRequest, PastPullRequest, PullRequestReading, RepoDescription,
     ReviewReading,
 };
 use conductor_port::workspace::GitToken;
@@ -63,6 +63,8 @@ pub struct Archive {
     pub fields: BTreeMap<(RepoId, u32, u64), BTreeMap<String, String>>,
     /// The branches by repository and name.
     pub branches: BTreeMap<(RepoId, String), CommitId>,
+    /// Checks of others that have not ended, on every head.
+    pub pending_checks: Vec<String>,
     /// Every change of anything, in order.
     pub writes: Vec<String>,
 }
@@ -248,6 +250,7 @@ impl Forge for FakeForge {
                     .cloned(),
                 changes_requested: pull_request.review.clone(),
                 failed_checks: vec![],
+                pending_checks: archive.pending_checks.clone(),
             }
         };
         weather.after(reading)
@@ -332,5 +335,36 @@ impl Forge for FakeForge {
 
     async fn git_token(&self, _repo: &RepoRef) -> Result<Option<GitToken>, Fault> {
         Ok(None)
+    }
+}
+
+#[async_trait]
+impl Merges for FakeForge {
+    async fn merge(
+        &self,
+        repo: &RepoRef,
+        number: PullRequestNumber,
+        head: &CommitId,
+    ) -> Result<Result<(), String>, Fault> {
+        let weather = self.weather("merge a pull request").await?;
+        let merged = {
+            let mut archive = self.archive();
+            let branches = archive.branches.clone();
+            match archive.pull_requests.get_mut(&(repo.id, number.0)) {
+                Some(pull_request) if pull_request.state != PullRequestState::Open => {
+                    Err("Pull Request is not mergeable".to_owned())
+                }
+                Some(pull_request) if branches.get(&(repo.id, pull_request.branch.clone())) == Some(head) => {
+                    pull_request.state = PullRequestState::Merged {
+                        by: Some("conductor[bot]".to_owned()),
+                    };
+                    archive.writes.push(format!("merge {number}"));
+                    Ok(())
+                }
+                Some(_) => Err("Head branch was modified".to_owned()),
+                None => Err("there is no such pull request".to_owned()),
+            }
+        };
+        weather.after(merged)
     }
 }

@@ -253,6 +253,7 @@ pub(crate) fn waits_for(run: &Run) -> String {
             ProposingStep::OpeningPullRequest => "the pull request",
             ProposingStep::PublishingCheck => "the check run",
         },
+        Phase::AwaitingMerge(waiting) if waiting.merging.is_some() => "the merge, which a policy allows",
         Phase::AwaitingMerge(_) => "a person: merge or close the pull request at the forge",
         Phase::Completed | Phase::Cancelled { .. } | Phase::Failed { .. } => "nothing",
     }
@@ -265,6 +266,7 @@ pub(crate) fn allowed(run: &Run, row: &RunRow, by: &OperatorName) -> Vec<&'stati
         now: row.updated_at,
         seq: row.seq + 1,
         policy: PolicyVerdict::Allow,
+        merge: None,
     };
     candidates(run)
         .into_iter()

@@ -109,6 +109,7 @@ impl Fake {
             body: "B".into(),
             open: true,
             author: "ann".into(),
+            standing: conductor_domain::forge::Standing::Owner,
             comments: vec![],
         };
         {
@@ -306,6 +307,7 @@ pub(crate) fn row(id: &str, issue: u64, pull_request: Option<u64>) -> RunRow {
         repo: repo(),
         issue: IssueNumber(issue),
         started_by: OperatorName::parse("ann").expect("a name"),
+        starter_rank: conductor_domain::staff::Rank::Operator,
         priority: Priority::NORMAL,
         test_command: vec!["make".into()],
         agents: agents(),

@@ -42,6 +42,7 @@ pub(crate) async fn start(door: &Door, actor: &Actor, wish: StartRun) -> Result<
         repo: registration.repo,
         issue,
         started_by: actor.name(),
+        starter_rank: actor.rank,
         priority,
         test_command: registration.test_command,
         agents,

@@ -458,12 +458,11 @@ pub(crate) async fn engine(storage: &Storage, records: &Records, parts: Parts) -
         egress: Arc::new(egress),
         agent: Arc::new(Agents::new(parts.clock.clone())),
         forge: forge.clone(),
+        merges: forge.clone(),
         clock: parts.clock,
     };
     let mut options = Options::new(parts.worker);
-    options.owns_name = true;
-    options.lease = parts.lease;
-    options.ports = parts.ports;
+    (options.owns_name, options.lease, options.ports) = (true, parts.lease, parts.ports);
     options.inspector = Arc::new(parts.inspection.inspector(&parts.secrets));
     options.redactor = Arc::new(KnownForms::with_secrets(parts.secrets));
     let keep = Arc::new(RedactedBlobs::new(records.blobs(), options.redactor.clone()));

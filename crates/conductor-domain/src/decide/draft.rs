@@ -50,6 +50,11 @@ impl<'a> Draft<'a> {
         self.at.now
     }
 
+    /// Which policy allows a merge of what is proposed, if one does.
+    pub(super) fn may_merge(&self) -> Option<&str> {
+        self.at.merge.as_deref()
+    }
+
     /// Makes an event true.
     pub(super) fn record(&mut self, event: Event) {
         let run = evolve(Some(self.run.clone()), &event);

@@ -97,6 +97,9 @@ pub(super) fn heard_late(draft: &mut Draft<'_>, report: &Report) {
                 commit: commit.clone(),
             });
         }
+        Report::PullRequestMerged => {
+            draft.note("the forge took the merge; the run was over already");
+        }
         Report::WorkCommitted { commit, .. } => {
             draft.note(format!("commit {commit} came after the end and is kept"));
         }
@@ -112,6 +115,7 @@ pub(super) fn heard_late(draft: &mut Draft<'_>, report: &Report) {
         | Report::RebaseConflicted { .. }
         | Report::DiffInspected { .. }
         | Report::CheckPublished
+        | Report::MergeRefused { .. }
         | Report::PullRequestRead { .. }
         | Report::PullRequestClosed
         | Report::CommentPosted { .. }

@@ -3,7 +3,7 @@
 //! Adapters classify, this decides, and every repeat is an event (DESIGN invariant 5). It does not know the adapters.
 
 use crate::decide::draft::Draft;
-use crate::decide::{agent, ending};
+use crate::decide::{agent, ending, merge};
 use crate::effect::EffectKind;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
@@ -73,6 +73,11 @@ pub(super) fn faulted(
         EffectKind::PostComment | EffectKind::ClosePullRequest | EffectKind::ReadPullRequest => {}
         // What a board says is a courtesy; the run does not stand still for it.
         EffectKind::UpdateFields => agent::tell_board(draft),
+        EffectKind::MergePullRequest => {
+            if !is_over {
+                merge::ended(draft, Some(&fault.to_string()));
+            }
+        }
         EffectKind::CleanUp => draft.record(Event::CleanUpFailed {
             reason: fault.to_string(),
         }),

@@ -1,4 +1,5 @@
-//! What happens at the forge while a pull request waits: merged, closed, changes asked for, checks failed, base moved.
+//! What happens at the forge while a pull request waits: merged, closed, changes asked for, checks failed, base moved; and
+//! the merge by Conductor itself, where a policy allows it.
 //!
 //! A notice is a hint to look; only what was read with our own token moves a run (RUN-10, S-52, S-53).
 //! This module does not know webhooks.
@@ -132,6 +133,7 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
                 review: review.clone(),
             });
             draft.say(speech::changes_requested(&review.by));
+            draft.stop(is_merge);
             draft.record(Event::ReworkBegan {
                 feedback: vec![review.feedback.clone()],
             });
@@ -149,8 +151,66 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
         }
         Some(_) | None => {
             if heard.base_moved.is_some() && !draft.run().is_parked() {
+                draft.stop(is_merge);
                 draft.record(Event::RebaseBegan);
+            } else {
+                merge_if_allowed(draft, seen);
             }
         }
     }
+}
+
+fn is_merge(kind: EffectKind) -> bool {
+    kind == EffectKind::MergePullRequest
+}
+
+/// Merges what was tested and reviewed, on the base that it was tested on, if a policy allows it and nobody objects
+/// (RUN-14). Everything it rests on was just read; the performer reads it once more.
+fn merge_if_allowed(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
+    let Some(reason) = draft.may_merge().map(str::to_owned) else {
+        return;
+    };
+    let run = draft.run();
+    let (Phase::AwaitingMerge(waiting), Some(workspace)) = (&run.phase, &run.workspace) else {
+        return;
+    };
+    let head = workspace.head.clone();
+    let is_proven = waiting.tests.has_passed() && waiting.tests.commit == head;
+    let is_there = workspace.pushed.as_ref() == Some(&head) && seen.head == head;
+    let is_on_its_base = seen.base_head.as_ref() == Some(&workspace.base);
+    let is_unopposed =
+        seen.review.is_none() && seen.failed_checks.is_empty() && seen.pending_checks.is_empty();
+    let is_new = waiting.merging.is_none() && run.heard.merge_tried.as_ref() != Some(&head);
+    if is_proven && is_there && is_on_its_base && is_unopposed && is_new {
+        draft.say(speech::merging(&head, &reason));
+        draft.record(Event::MergeBegan { head, reason });
+    }
+}
+
+/// Hears what came of a merge; that it is merged is believed when it was read (S-52).
+pub(super) fn ended(draft: &mut Draft<'_>, refused: Option<&str>) {
+    let merging = match &draft.run().phase {
+        Phase::AwaitingMerge(waiting) => waiting.merging.clone(),
+        Phase::Pending(_)
+        | Phase::Planning(_)
+        | Phase::AwaitingPlanApproval(_)
+        | Phase::Executing(_)
+        | Phase::Proposing(_)
+        | Phase::Completed
+        | Phase::Cancelled { .. }
+        | Phase::Failed { .. } => None,
+    };
+    match merging {
+        Some(head) => {
+            draft.record(Event::MergeEnded {
+                head,
+                refused: refused.map(str::to_owned),
+            });
+            if let Some(why) = refused {
+                draft.say(speech::merge_refused(why));
+            }
+        }
+        None => draft.note("a merge ended that the run had gone on from"),
+    }
+    look_at(draft, None);
 }

@@ -3,7 +3,7 @@
 //! Every question is bound to the digest of what it shows. This module does not know who answers.
 
 use crate::decide::draft::Draft;
-use crate::decide::speech;
+use crate::decide::{merge, speech};
 use crate::diff::{Finding, FindingKind, Inspection, Severity};
 use crate::digest::Digest;
 use crate::event::Event;
@@ -27,8 +27,21 @@ pub(super) fn plan_gate(draft: &Draft<'_>, plan: &Plan, review: &Review, issue: 
             draft.now(),
         ),
         opened_at: draft.now(),
-        findings: vec![],
+        findings: distrust(issue),
     }
+}
+
+/// Tells whoever judges the plan that it answers somebody whose words do not count as trusted (BEY-10).
+fn distrust(issue: &IssueSnapshot) -> Vec<Finding> {
+    let finding = |why: &String| Finding {
+        evidence: why.clone(),
+        ..Finding::of_path(
+            FindingKind::UntrustedIssue,
+            format!("issue {}", issue.number),
+            Severity::NeedsApproval,
+        )
+    };
+    issue.untrusted.iter().map(finding).collect()
 }
 
 pub(super) fn propose_plan(draft: &mut Draft<'_>, plan: &Plan, review: &Review) {
@@ -138,4 +151,8 @@ pub(super) fn opened(draft: &mut Draft<'_>, number: PullRequestNumber, url: &str
 
 pub(super) fn check_published(draft: &mut Draft<'_>) {
     draft.record(Event::MergeAwaited);
+    // What a merge rests on is read first, as always.
+    if draft.may_merge().is_some() {
+        merge::look_at(draft, None);
+    }
 }

@@ -62,6 +62,8 @@ pub(super) fn performed(draft: &mut Draft<'_>, effect: &EffectId, report: &Repor
         Report::Pushed { commit } => proposal::pushed(draft, commit)?,
         Report::PullRequestOpened { number, url } => proposal::opened(draft, *number, url),
         Report::CheckPublished => proposal::check_published(draft),
+        Report::PullRequestMerged => merge::ended(draft, None),
+        Report::MergeRefused { why } => merge::ended(draft, Some(why)),
         Report::PullRequestRead { pull_request } => merge::read(draft, pull_request),
         Report::PullRequestClosed | Report::CommentPosted { .. } => {}
         Report::FieldsUpdated => agent::tell_board(draft),
@@ -96,7 +98,10 @@ fn heard_though_stopping(draft: &mut Draft<'_>, report: &Report) -> bool {
             });
             false
         }
-        Report::WorkspacePrepared { .. } | Report::WorkspaceImpossible { .. } => true,
+        Report::WorkspacePrepared { .. }
+        | Report::WorkspaceImpossible { .. }
+        | Report::PullRequestMerged
+        | Report::MergeRefused { .. } => true,
         Report::IssueRead { .. }
         | Report::IssueUnavailable { .. }
         | Report::Invoked { .. }
@@ -148,6 +153,7 @@ fn answers(kind: EffectKind, report: &Report) -> bool {
         Report::Pushed { .. } => kind == EffectKind::Push,
         Report::PullRequestOpened { .. } => kind == EffectKind::OpenPullRequest,
         Report::CheckPublished => kind == EffectKind::PublishCheck,
+        Report::PullRequestMerged | Report::MergeRefused { .. } => kind == EffectKind::MergePullRequest,
         Report::PullRequestRead { .. } => kind == EffectKind::ReadPullRequest,
         Report::PullRequestClosed => kind == EffectKind::ClosePullRequest,
         Report::CommentPosted { .. } => kind == EffectKind::PostComment,

@@ -57,6 +57,9 @@ pub(super) fn run_started(run: &Run, base: &CommitId) -> Message {
 
 pub(super) fn plan_proposed(plan: &Plan, gate: &Gate) -> Message {
     let message = own(MessageKind::Gate, "A plan waits for approval");
+    let message = gate.findings.iter().fold(message, |message, finding| {
+        with_detail(message, "mind", finding.to_string())
+    });
     with_detail(
         with_kept(message, &plan.artifact),
         "approval covers",
@@ -95,6 +98,20 @@ pub(super) fn call_asks(gate: &Gate, wish: &CallWish) -> Message {
     let headline = format!("A call of {} waits for approval: {}", wish.tool, wish.reason);
     let message = with_kept(own(MessageKind::Gate, headline), &wish.text);
     with_detail(message, "approval covers", gate.subject.as_str())
+}
+
+/// Says that Conductor itself merges, and by which policy.
+pub(super) fn merging(head: &CommitId, reason: &str) -> Message {
+    let message = own(
+        MessageKind::Transition,
+        "A policy lets Conductor merge the pull request",
+    );
+    with_detail(with_detail(message, "commit", head.as_str()), "policy", reason)
+}
+
+pub(super) fn merge_refused(why: &str) -> Message {
+    let headline = "The pull request could not be merged; it waits for a person";
+    with_detail(own(MessageKind::Failure, headline), "why", why)
 }
 
 pub(super) fn first_failure(why: &str) -> Message {

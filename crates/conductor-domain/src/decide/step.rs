@@ -24,8 +24,15 @@ pub(super) fn next_effect(run: &Run) -> Option<Effect> {
         Phase::Planning(planning) => plan(run, planning),
         Phase::Executing(executing) => execute(run, executing, run.workspace.as_ref()?),
         Phase::Proposing(proposing) => propose(run, proposing, run.workspace.as_ref()?),
+        Phase::AwaitingMerge(waiting) => {
+            let head = waiting.merging.clone()?;
+            Some(Effect::MergePullRequest {
+                number: waiting.pull_request.number,
+                head,
+                base: run.workspace.as_ref()?.base.clone(),
+            })
+        }
         Phase::AwaitingPlanApproval(_)
-        | Phase::AwaitingMerge(_)
         | Phase::Completed
         | Phase::Cancelled { .. }
         | Phase::Failed { .. } => None,

@@ -69,6 +69,11 @@ const HAPPENINGS: &[&str] = &[
     "pushed",
     "pr opened",
     "check published",
+    "policy allows merging",
+    "policy allows nothing",
+    "merge done",
+    "merge refused no",
+    "fault permanent in merge_pull_request",
     "comment posted",
     "implementer sets Conductor note to busy",
     "planner sets Conductor note to thinking",
@@ -229,6 +234,7 @@ fn help(world: &mut World) {
             EffectKind::Push => &["pushed"],
             EffectKind::OpenPullRequest => &["pr opened"],
             EffectKind::PublishCheck => &["check published"],
+            EffectKind::MergePullRequest => &["merge done"],
             EffectKind::CheckRedFirst
             | EffectKind::ReadPullRequest
             | EffectKind::ClosePullRequest

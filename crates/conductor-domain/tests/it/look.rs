@@ -26,6 +26,7 @@ fn news(world: &World, sight: &Sight) -> bool {
         now: world.now,
         seq: world.seq + 1,
         policy: PolicyVerdict::Allow,
+        merge: None,
     };
     is_news(world.run(), sight, &at)
 }
@@ -72,6 +73,7 @@ fn issue(text: &str, open: bool) -> Sight {
         artifact: kept(ArtifactKind::Issue, text),
         open,
         author: "zoe".into(),
+        untrusted: None,
     })
 }
 
@@ -100,6 +102,7 @@ fn open(world: &World) -> PullRequestSnapshot {
         base_head: Some(workspace.base),
         review: None,
         failed_checks: vec![],
+        pending_checks: vec![],
     }
 }
 

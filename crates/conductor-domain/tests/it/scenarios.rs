@@ -139,6 +139,16 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
             Event::EffectRetryScheduled { attempt, .. } => {
                 format!("effect_retry_scheduled: after attempt {attempt}")
             }
+            Event::PlanProposed { gate, .. } | Event::GateReopened { gate, .. }
+                if !gate.findings.is_empty() =>
+            {
+                let told: Vec<String> = gate.findings.iter().map(ToString::to_string).collect();
+                format!("{}, mind {}", event.name(), told.join("; "))
+            }
+            Event::MergeBegan { reason, .. } => format!("merge_began: {reason}"),
+            Event::MergeEnded {
+                refused: Some(why), ..
+            } => format!("merge_ended: refused, {why}"),
             Event::ReliefGranted { relief } => format!("relief_granted: {}", relief.scope),
             Event::ReliefRevoked { number, by } => format!("relief_revoked: {number} by {by}"),
             Event::EgressDenied { denial, .. } => format!("egress_denied: {denial}"),

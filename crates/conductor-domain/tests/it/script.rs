@@ -6,7 +6,7 @@
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::board::{BoardNumber, OwnFields};
 use conductor_domain::deadline::next_deadline;
-use conductor_domain::diff::{Finding, FindingKind, Inspection, Severity};
+use conductor_domain::diff::{ChangeClass, Finding, FindingKind, Inspection, Severity};
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::egress::{EgressDenial, EgressReason, EgressWay};
@@ -98,6 +98,14 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
                 action: Action::Pause,
             };
             return Some(Came::To(world.give_under(input, verdict)));
+        }
+        ["policy", "allows", "merging"] => {
+            world.merge = Some("docs-merge: words alone".to_owned());
+            return Some(Came::Nothing);
+        }
+        ["policy", "allows", "nothing"] => {
+            world.merge = None;
+            return Some(Came::Nothing);
         }
         ["again"] => world.history.last()?.0.clone(),
         ["kill", "switch", on] => Input::KillSwitchTurned { on: *on == "on" },
@@ -213,6 +221,11 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
         ["pr", "closed", "again"] => {
             performed(asked(world, "close_pull_request")?, Report::PullRequestClosed)
         }
+        ["merge", "done"] => performed(asked(world, "merge_pull_request")?, Report::PullRequestMerged),
+        ["merge", "refused", ..] => performed(
+            asked(world, "merge_pull_request")?,
+            Report::MergeRefused { why: rest(2) },
+        ),
         ["check", "published"] => performed(asked(world, "publish_check")?, Report::CheckPublished),
         ["comment", "posted"] => performed(
             asked(world, "post_comment")?,
@@ -290,6 +303,13 @@ fn issue(world: &World, words: &[&str]) -> Option<Input> {
                 ..snapshot("Make it so", true)
             },
         },
+        ["read", "from", "a", "stranger"] => Report::IssueRead {
+            issue: IssueSnapshot {
+                artifact: kept(ArtifactKind::Issue, "UNTRUSTED | Make it so"),
+                untrusted: Some("zoe: trusted-text".into()),
+                ..snapshot("Make it so", true)
+            },
+        },
         ["deleted"] => Report::IssueUnavailable {
             problem: IssueProblem::Deleted,
         },
@@ -314,6 +334,7 @@ fn snapshot(title: &str, open: bool) -> IssueSnapshot {
         artifact: kept(ArtifactKind::Issue, title),
         open,
         author: "zoe".into(),
+        untrusted: None,
     }
 }
 
@@ -522,6 +543,7 @@ fn diff(world: &World, words: &[&str]) -> Option<Input> {
     }
     let digest = Digest::of(format!("{head} {files:?}").as_bytes());
     let inspection = Inspection {
+        class: ChangeClass::Documentation,
         digest,
         files,
         findings,
@@ -547,6 +569,7 @@ fn pull_request(world: &World, words: &[&str]) -> Option<Input> {
             .map(|workspace| workspace.base.clone()),
         review: None,
         failed_checks: vec![],
+        pending_checks: vec![],
     };
     match words {
         ["open"] => {}
@@ -589,6 +612,7 @@ fn pull_request(world: &World, words: &[&str]) -> Option<Input> {
             seen.head = commit(0xbad);
         }
         ["checks", "failed", names @ ..] => seen.failed_checks = names.iter().map(|n| (*n).into()).collect(),
+        ["checks", "pending"] => seen.pending_checks = vec!["ci".into()],
         ["base", "moved"] => seen.base_head = Some(commit(0xba5f)),
         _other => return None,
     }

@@ -252,6 +252,7 @@ fn what_effects_are() {
             "push w--f",
             "open_pull_request w--f",
             "publish_check w--f",
+            "merge_pull_request w--f",
             "read_pull_request ----",
             "close_pull_request ---f",
             "post_comment ---f",
@@ -392,6 +393,7 @@ fn small_words_read_as_sentences() {
             FindingKind::NewDependency,
             FindingKind::DependencyChange,
             FindingKind::ManyFindings,
+            FindingKind::UntrustedIssue,
         ]
         .map(|kind| kind.to_string())
         .join(", "),
@@ -436,7 +438,7 @@ fn small_words_read_as_sentences() {
          symbolic link out of the tree, name that collides on some file systems, path that agents may not change, \
          secret, file for an environment, test harness changed, large binary file, large file, line too long to read, \
          hidden characters, name that mixes scripts, matches a pattern of the policy, many files, new dependency, \
-         dependencies changed, too many findings\n\
+         dependencies changed, too many findings, written by somebody whose words do not count as trusted\n\
          issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies skills policy call\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
     );
 }

@@ -22,6 +22,8 @@ pub(crate) struct World {
     pub(crate) asked: Vec<EffectRequest>,
     pub(crate) history: Vec<(Input, Context, Decision)>,
     pub(crate) commits: u64,
+    /// Which policy allows a merge.
+    pub(crate) merge: Option<String>,
 }
 
 impl World {
@@ -33,6 +35,7 @@ impl World {
             asked: vec![],
             history: vec![],
             commits: 0,
+            merge: None,
         }
     }
 
@@ -46,6 +49,7 @@ impl World {
             now: self.now,
             seq: self.seq + 1,
             policy,
+            merge: self.merge.clone(),
         };
         let decision = decide(self.run.as_ref(), &input, &at)?;
         for event in &decision.events {
@@ -101,6 +105,7 @@ pub(crate) fn spec() -> RunSpec {
         },
         issue: IssueNumber(7),
         started_by: operator("ann"),
+        starter_rank: conductor_domain::staff::Rank::Operator,
         priority: Priority::NORMAL,
         test_command: vec!["make".into(), "test".into()],
         agents: AgentSpec {

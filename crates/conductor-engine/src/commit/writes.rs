@@ -9,7 +9,7 @@ use conductor_domain::effect::{CommentTarget, Effect};
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
-use conductor_domain::input::Input;
+use conductor_domain::input::{Input, Report};
 use conductor_domain::message::{Message, MessageKind};
 use conductor_domain::role::Speaker;
 use conductor_domain::time::Timestamp;
@@ -105,7 +105,13 @@ fn listed(
 
 fn ended<'a>(before: Option<&Run>, input: &'a Input) -> Option<(&'a EffectId, String)> {
     let (effect, result) = match input {
-        Input::Performed { effect, .. } => (effect, "done".to_owned()),
+        Input::Performed { effect, report } => {
+            if let Report::MergeRefused { why } = report.as_ref() {
+                (effect, why.clone())
+            } else {
+                (effect, "done".to_owned())
+            }
+        }
         Input::Faulted { effect, fault, .. } => (effect, fault.what.clone()),
         Input::StartRun { .. }
         | Input::Operate { .. }
@@ -150,6 +156,7 @@ fn on_behalf_of(effect: &Effect) -> &'static str {
         | Effect::Push { .. }
         | Effect::OpenPullRequest { .. }
         | Effect::PublishCheck { .. }
+        | Effect::MergePullRequest { .. }
         | Effect::ReadPullRequest { .. }
         | Effect::ClosePullRequest { .. }
         | Effect::CleanUp { .. } => "system",
@@ -168,6 +175,7 @@ fn target(request: &EffectRequest) -> String {
     let repo = &request.repo;
     match &request.effect {
         Effect::Push { branch, .. } | Effect::OpenPullRequest { branch, .. } => format!("{repo} {branch}"),
+        Effect::MergePullRequest { number, head, .. } => format!("{repo}{number} at {head}"),
         Effect::PublishCheck { head, .. } => format!("{repo}@{head}"),
         Effect::PostComment {
             target: CommentTarget::Issue(number),

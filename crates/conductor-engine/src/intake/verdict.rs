@@ -1,14 +1,16 @@
-//! Asks the policies that a run is held to about what arrives: its start, and what would lift one of them (SEC-1, BEY-10).
+//! Asks the policies that a run is held to about what arrives: its start, what would lift one of them, and
+//! what could lead to a merge (SEC-1, BEY-10, RUN-14).
 //!
 //! This module does not know what an input leads to.
 
+use conductor_domain::Run;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::RunId;
-use conductor_domain::input::{Action, Input, PolicyVerdict};
+use conductor_domain::input::{Action, Input, PolicyVerdict, Report};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::relief::ReliefScope;
 use conductor_domain::spec::RunSpec;
-use conductor_policy::authority::{self, Actor, Level, Request, Ruling, Target};
+use conductor_policy::authority::{self, Actor, Change, Request, Ruling, Target};
 
 use super::{NotTaken, standing};
 use crate::engine::Engine;
@@ -94,7 +96,7 @@ async fn may_start(engine: &Engine, spec: &RunSpec) -> Result<PolicyVerdict, Fau
     let verdict = authority.judge(&Request::new(
         Actor::Operator {
             name: spec.started_by.to_string(),
-            level: Level::Operator,
+            level: spec.starter_rank,
         },
         authority::Action::StartRun,
         Target::Repository {
@@ -107,4 +109,54 @@ async fn may_start(engine: &Engine, spec: &RunSpec) -> Result<PolicyVerdict, Fau
         Ruling::Allow => PolicyVerdict::Allow,
         Ruling::RequireApproval | Ruling::Deny => PolicyVerdict::Deny { reason },
     })
+}
+
+/// Asks the policies about a merge where an input could lead to one.
+pub(super) async fn merge_of(engine: &Engine, run: Option<&Run>, input: &Input) -> Option<String> {
+    let Input::Performed { report, .. } = input else {
+        return None;
+    };
+    let leads_there = matches!(
+        report.as_ref(),
+        Report::CheckPublished | Report::PullRequestRead { .. }
+    );
+    may_merge(engine, run.filter(|_| leads_there)?).await
+}
+
+/// Asks the policies whether Conductor may merge what a run proposes, and says which allows it (RUN-14).
+///
+/// Whoever started the run may have written a text of its own: it can forbid the merge and never allow it. Policies that
+/// cannot be read allow nothing.
+pub(crate) async fn may_merge(engine: &Engine, run: &Run) -> Option<String> {
+    let weighed = run.weighed()?;
+    let request = Request::new(
+        Actor::Orchestrator,
+        authority::Action::Merge,
+        Target::Repository {
+            name: run.spec.repo.to_string(),
+            change: Some(Change {
+                class: weighed.class.as_str().to_owned(),
+                confidence: weighed.confidence(),
+            }),
+        },
+    );
+    let mut reason = None;
+    for layers in [
+        rules::of_run(engine, &run.spec).await,
+        rules::of_start(engine, &run.spec).await,
+    ] {
+        let authority = match layers {
+            Ok(authority) => authority,
+            Err(fault) => {
+                tracing::warn!(run = %run.id(), %fault, "cannot ask policies about a merge; it waits for a person");
+                return None;
+            }
+        };
+        let verdict = authority.judge(&request);
+        if verdict.ruling != Ruling::Allow {
+            return None;
+        }
+        reason = Some(format!("{}: {}", verdict.policy, verdict.reason));
+    }
+    reason
 }

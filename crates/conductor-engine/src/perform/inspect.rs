@@ -12,6 +12,7 @@ use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
 use conductor_domain::role::Role;
 use conductor_policy::authority::{Action, Actor, Authority, Request, Ruling, Target};
+use conductor_policy::inspect::class::class_of;
 use conductor_policy::inspect::{self, Inspector, Objection, Subject};
 use conductor_policy::supply::{self, ChangedFile, SupplyChange};
 use conductor_port::workspace::{Change, Diff, Side};
@@ -49,6 +50,7 @@ pub(super) async fn inspect(
         Some(performance.keep(ArtifactKind::Dependencies, &list).await?)
     };
     let rendered = performance.keep(ArtifactKind::Diff, &diff.rendered).await?;
+    let class = class_of(diff.changes.iter().map(|change| change.path.as_str()));
     Ok(Report::DiffInspected {
         inspection: Inspection {
             digest: diff.digest,
@@ -56,6 +58,7 @@ pub(super) async fn inspect(
             findings: bounded(findings),
             rendered,
             dependencies,
+            class,
         },
     })
 }

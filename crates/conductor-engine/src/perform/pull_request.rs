@@ -8,9 +8,11 @@ use conductor_domain::forge::{HumanReview, PullRequestSnapshot};
 use conductor_domain::id::PullRequestNumber;
 use conductor_domain::input::Report;
 use conductor_domain::message::Message;
-use conductor_port::forge::{NewPullRequest, PullRequestReading};
+use conductor_policy::authority::{Authority, Target};
+use conductor_port::forge::{NewPullRequest, PullRequestReading, ReviewReading};
 
 use super::Performance;
+use crate::{rules, trust};
 
 /// Opens the pull request. If repeated: the one of the same branch is found.
 pub(super) async fn open(
@@ -40,12 +42,25 @@ pub(super) async fn read(performance: &Performance<'_>, number: PullRequestNumbe
         .pull_request(performance.repo(), number)
         .await?;
     let kept = match &reading.changes_requested {
-        Some(review) => Some(performance.keep(ArtifactKind::Feedback, &review.text).await?),
+        Some(review) => {
+            let authority = rules::of_run(performance.engine, &performance.spec().await?).await?;
+            let words = words(review, &authority);
+            Some(performance.keep(ArtifactKind::Feedback, &words).await?)
+        }
         None => None,
     };
     Ok(Report::PullRequestRead {
         pull_request: snapshot(number, reading, kept),
     })
+}
+
+/// What a review that asks for changes says, as it is handed on: fenced where its author is not trusted (BEY-10).
+pub(crate) fn words(review: &ReviewReading, authority: &Authority) -> String {
+    let about = Target::PullRequest { is_own: true };
+    match trust::objection(authority, &review.by, review.standing, about) {
+        None => review.text.clone(),
+        Some(why) => trust::fenced(&review.text, &why),
+    }
 }
 
 /// Puts a reading into the run's words; `feedback` is what a review that asks for changes says.
@@ -71,6 +86,7 @@ pub(crate) fn snapshot(
         base_head: reading.base_head,
         review,
         failed_checks: reading.failed_checks,
+        pending_checks: reading.pending_checks,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use conductor_domain::board::BoardNumber;
 use conductor_domain::effect::CommentTarget;
+use conductor_domain::forge::Standing;
 use conductor_domain::id::{IssueNumber, PullRequestNumber};
 use conductor_domain::input::Input;
 use conductor_domain::invocation::Purpose;
@@ -100,6 +101,7 @@ async fn an_issue_is_read_as_it_was_approved() {
         body.clone_into(&mut issue.body);
         issue.comments.push(IssueComment {
             by: "zoe".into(),
+            standing: Standing::Member,
             text: said.into(),
         });
     };
@@ -262,6 +264,7 @@ async fn words_reach_the_pull_request_and_the_check_by_the_outbox() {
         .review = Some(ReviewReading {
         id: 7,
         by: "bob".into(),
+        standing: Standing::Collaborator,
         text: "Once more.".into(),
         commit: Some(pull_request.head.clone()),
     });

@@ -52,6 +52,7 @@ fn events() -> BTreeSet<&'static str> {
         ProposalBegan => "proposal_began", DiffInspected => "diff_inspected",
         DiffGateOpened => "diff_gate_opened", DiffCleared => "diff_cleared", CallGateOpened => "call_gate_opened", Pushed => "pushed",
         PullRequestOpened => "pull_request_opened", MergeAwaited => "merge_awaited",
+        MergeBegan => "merge_began", MergeEnded => "merge_ended",
         ChangesRequested => "changes_requested", ReviewSetAside => "review_set_aside", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
         PullRequestMerged => "pull_request_merged", PullRequestClosed => "pull_request_closed",
         RunCompleted => "run_completed", RunCancelled => "run_cancelled", RunFailed => "run_failed",

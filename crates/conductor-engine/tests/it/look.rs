@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conductor_domain::digest::Digest;
-use conductor_domain::forge::PullRequestState;
+use conductor_domain::forge::{PullRequestState, Standing};
 use conductor_domain::id::RunId;
 use conductor_domain::phase::Phase;
 use conductor_port::blobs::Blobs as _;
@@ -34,6 +34,7 @@ async fn a_plan_that_waits_asks_again_when_its_issue_changes() {
     if let Some(issue) = rig.stage.forge.archive().issues.get_mut(&key) {
         issue.comments.push(IssueComment {
             by: "mallory".into(),
+            standing: Standing::Collaborator,
             text: "Yes, do!".into(),
         });
     }

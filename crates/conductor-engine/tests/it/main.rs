@@ -4,6 +4,8 @@ mod golden;
 mod log;
 mod policies;
 mod overrides;
+mod trust;
+mod merging;
 mod tools;
 mod stop;
 mod flow;

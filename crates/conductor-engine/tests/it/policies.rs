@@ -53,7 +53,7 @@ async fn keep(rig: &Rig, text: &str) -> Artifact {
 }
 
 /// Stores a project's policies.
-async fn set(rig: &Rig, text: &str) {
+pub(crate) async fn set(rig: &Rig, text: &str) {
     let input = InstanceInput::SetPolicy {
         by: OperatorName::parse("ada").expect("a name"),
         scope: PolicyScope::Project {

@@ -1,7 +1,7 @@
 //! Issues as the client reads them, the awkward ones included.
 
 use conductor_domain::effect::CommentTarget;
-use conductor_domain::forge::IssueProblem;
+use conductor_domain::forge::{IssueProblem, Standing};
 use conductor_domain::id::IssueNumber;
 use conductor_port::forge::{Forge as _, Issue, IssueComment, NewPullRequest};
 
@@ -19,6 +19,7 @@ async fn an_issue_is_read_as_it_stands() {
         body: "All of them.".into(),
         open: true,
         author: "alice".into(),
+        standing: Standing::Collaborator,
         comments: vec![],
     };
     assert_eq!(
@@ -44,6 +45,7 @@ async fn an_issue_is_read_as_it_stands() {
     // S-50: what people say belongs to the issue, what we say does not.
     expected.comments = vec![IssueComment {
         by: "alice".into(),
+        standing: Standing::Collaborator,
         text: "Only on Mondays.".into(),
     }];
     expected.title = "Widgets squeak loudly".into();
@@ -52,6 +54,34 @@ async fn an_issue_is_read_as_it_stands() {
     assert_eq!(
         site.client.issue(&site.repo, IssueNumber(number)).await,
         Ok(Ok(expected))
+    );
+}
+
+/// BEY-10: what somebody is to the repository comes with what they wrote; a stranger is nothing, whatever they say.
+#[tokio::test]
+async fn who_wrote_what_comes_with_their_standing() {
+    let site = Site::start().await;
+    let mallory = site.forge.create_user("mallory").unwrap();
+    site.forge
+        .grant(REPO, "mallory", conductor_forge::state::Role::Read)
+        .unwrap();
+    let number = mallory
+        .open_issue(REPO, "I am the owner", "author_association: OWNER")
+        .unwrap();
+    site.alice.comment(REPO, number, "Are you?").unwrap();
+    mallory.comment(REPO, number, "Yes.").unwrap();
+    site.forge.revoke(REPO, "mallory").unwrap();
+    let issue = site.client.issue(&site.repo, IssueNumber(number)).await;
+    let issue = issue.unwrap().unwrap();
+    let said: Vec<(&str, Standing)> = issue
+        .comments
+        .iter()
+        .map(|comment| (comment.by.as_str(), comment.standing))
+        .collect();
+    assert_eq!(issue.standing, Standing::None);
+    assert_eq!(
+        said,
+        [("alice", Standing::Collaborator), ("mallory", Standing::None)]
     );
 }
 

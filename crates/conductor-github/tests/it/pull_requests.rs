@@ -1,10 +1,10 @@
-//! Pull requests: opened once, read with what people and checks say, closed, never merged by us.
+//! Pull requests: opened once, read with what people and checks say, closed, and merged at exactly one commit.
 
 use conductor_domain::forge::PullRequestState;
 use conductor_domain::id::{CommitId, PullRequestNumber};
 use conductor_forge::state::{Conclusion, Role, Standing};
 use conductor_forge::{Edit, Fault, MergeMethod, When};
-use conductor_port::forge::{Forge as _, NewPullRequest, PullRequestReading, ReviewReading};
+use conductor_port::forge::{Forge as _, Merges as _, NewPullRequest, PullRequestReading, ReviewReading};
 use reqwest::Method;
 
 use crate::site::{BRANCH, REPO, Site, is_permanent, transient};
@@ -38,6 +38,25 @@ fn main_head(site: &Site) -> Option<CommitId> {
         .map(|sha| CommitId::parse(sha).unwrap())
 }
 
+/// RUN-14, S-53: only the very commit that is named is merged, and only once; what the forge refuses it says.
+#[tokio::test]
+async fn a_merge_is_of_one_commit_or_of_none() {
+    let site = Site::start().await;
+    site.alice.open_issue(REPO, "Widgets squeak", "").unwrap();
+    let (number, head) = proposed(&site).await;
+    let before = main_head(&site);
+    let other = CommitId::parse("d".repeat(40)).unwrap();
+    let refused = site.client.merge(&site.repo, number, &other).await.unwrap();
+    assert!(refused.unwrap_err().contains("Head branch was modified"));
+    assert_eq!(main_head(&site), before);
+    assert_eq!(site.client.merge(&site.repo, number, &head).await, Ok(Ok(())));
+    assert_ne!(main_head(&site), before);
+    let reading = site.client.pull_request(&site.repo, number).await.unwrap();
+    assert!(matches!(reading.state, PullRequestState::Merged { by: Some(by) } if by.ends_with("[bot]")));
+    let again = site.client.merge(&site.repo, number, &head).await.unwrap();
+    assert_eq!(again, Err("Pull Request is not mergeable".to_owned()));
+}
+
 /// RUN-9, RUN-10: from proposal to merge, with a person merging.
 #[tokio::test]
 async fn a_pull_request_is_opened_read_and_seen_merged() {
@@ -51,6 +70,7 @@ async fn a_pull_request_is_opened_read_and_seen_merged() {
         base_head: main_head(&site),
         changes_requested: None,
         failed_checks: vec![],
+        pending_checks: vec![],
     };
     assert_eq!(
         site.client.pull_request(&site.repo, number).await,
@@ -194,6 +214,7 @@ async fn changes_requested_count_only_from_people_with_write_permission() {
     let expected = ReviewReading {
         id: review.id,
         by: "alice".into(),
+        standing: conductor_domain::forge::Standing::Collaborator,
         text: "Too much oil\n\nREADME.md:1: Less here".into(),
         commit: Some(head),
     };

@@ -22,6 +22,7 @@ mod damage;
 mod truth;
 mod inspected;
 mod policies;
+mod merging;
 mod between;
 mod faults;
 mod doctor;

@@ -6,7 +6,7 @@
 
 use conductor_domain::role::Role;
 
-use super::{Action, Actor, Authority, ChangeClass, Level, Request, Standing, Target};
+use super::{Action, Actor, Authority, Change, Level, Request, Standing, Target};
 
 /// A line that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -161,7 +161,7 @@ pub(super) fn read_target(word: &str) -> Option<Target> {
             let mut parts = rest.split(':');
             let name = parts.next()?.to_owned();
             let change = parts.next().zip(parts.next()).and_then(|(class, confidence)| {
-                Some(ChangeClass {
+                Some(Change {
                     class: class.to_owned(),
                     confidence: confidence.parse().ok()?,
                 })

@@ -11,6 +11,11 @@ use cedar_policy::{
 };
 use conductor_domain::role::Role;
 
+/// What somebody is to a repository.
+pub use conductor_domain::forge::Standing;
+/// What an operator may do.
+pub use conductor_domain::staff::Rank as Level;
+
 /// A question to the authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
@@ -43,32 +48,6 @@ pub enum Actor {
         /// What the forge says they are to the repository; a bot has none, whatever the forge says (BEY-10).
         standing: Standing,
     },
-}
-
-/// What an operator may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// Looks.
-    Viewer,
-    /// Acts.
-    Operator,
-    /// Decides who may.
-    Admin,
-}
-
-/// What somebody is to a repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// Owns it.
-    Owner,
-    /// Belongs to the organisation.
-    Member,
-    /// Was invited.
-    Collaborator,
-    /// Had a change merged.
-    Contributor,
-    /// Nothing, or not known.
-    None,
 }
 
 /// What somebody wants to do; every tool, and what Conductor asks on its own behalf.
@@ -199,7 +178,7 @@ pub enum Target {
         /// Its full name.
         name: String,
         /// What is known about the change; merging needs it.
-        change: Option<ChangeClass>,
+        change: Option<Change>,
     },
     /// A host of the network.
     Host {
@@ -210,7 +189,7 @@ pub enum Target {
 
 /// What is known about a change when merging it is asked for (RUN-14).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangeClass {
+pub struct Change {
     /// Its class, e.g. `documentation`.
     pub class: String,
     /// How sure the reviewers are, in percent.
@@ -364,12 +343,7 @@ impl Actor {
             Self::Agent(role) => ("Agent", role.to_string().to_lowercase(), vec![]),
             Self::Orchestrator => ("Orchestrator", "conductor".to_owned(), vec![]),
             Self::Operator { name, level } => {
-                let level = match level {
-                    Level::Viewer => "viewer",
-                    Level::Operator => "operator",
-                    Level::Admin => "admin",
-                };
-                ("Operator", name.clone(), vec![("level", text(level))])
+                ("Operator", name.clone(), vec![("level", text(level.as_str()))])
             }
             Self::Person { login, standing } => {
                 let standing = match standing {

@@ -5,8 +5,8 @@ use conductor_domain::relief::{Relief, ReliefScope};
 use conductor_domain::role::Role;
 use conductor_domain::time::Timestamp;
 use conductor_policy::authority::{
-    Action, Actor, Authority, ChangeClass, LOW_TRUST, Layer, Level, Request, Ruling, SHIPPED, Standing,
-    Target, Verdict, check, expect_all, read_question,
+    Action, Actor, Authority, Change, LOW_TRUST, Layer, Level, Request, Ruling, SHIPPED, Standing, Target,
+    Verdict, check, expect_all, read_question,
 };
 
 fn shipped() -> Authority {
@@ -54,7 +54,7 @@ fn targets() -> Vec<(String, Target)> {
             "repository".to_owned(),
             Target::Repository {
                 name: "acme/app".into(),
-                change: Some(ChangeClass {
+                change: Some(Change {
                     class: "documentation".into(),
                     confidence: 100,
                 }),
@@ -177,7 +177,7 @@ fn merging_is_denied_until_somebody_writes_that_policy() {
     let ask = |authority: &Authority, actor: Actor, class: &str, confidence: u8| {
         let target = Target::Repository {
             name: "acme/docs".into(),
-            change: Some(ChangeClass {
+            change: Some(Change {
                 class: class.into(),
                 confidence,
             }),

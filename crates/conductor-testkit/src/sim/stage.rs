@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::forge::Standing;
 use conductor_domain::id::{IssueNumber, OperatorName, ProjectId, RepoId, RunId};
 use conductor_domain::spec::{
     AgentBackend, AgentSpec, ExecutorName, Limits, Mode, PolicyVersion, Priority, RepoRef, RunSpec,
@@ -87,6 +88,7 @@ impl Stage {
                 body: format!("Thing {n} is missing."),
                 open: true,
                 author: "someone".to_owned(),
+                standing: Standing::Owner,
                 comments: vec![],
             };
             forge.archive().issues.insert((repo.id, n), issue);
@@ -137,6 +139,7 @@ impl Stage {
             egress: Arc::new(FakeEgress::default()),
             agent: Arc::new(agent),
             forge: self.forge.clone(),
+            merges: self.forge.clone(),
             clock: self.clock.clone(),
         }
     }
@@ -169,6 +172,7 @@ fn spec(
         repo: repo.clone(),
         issue: IssueNumber(n),
         started_by: OperatorName::parse("ada")?,
+        starter_rank: conductor_domain::staff::Rank::Operator,
         priority: Priority::NORMAL,
         test_command: vec!["check".to_owned()],
         agents: AgentSpec {

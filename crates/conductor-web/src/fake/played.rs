@@ -52,6 +52,7 @@ impl Played {
             artifact: self.keep(ArtifactKind::Issue, "the issue"),
             open: true,
             author: "ann".into(),
+            untrusted: None,
         };
         self.report(EffectKind::ReadIssue, Report::IssueRead { issue });
     }
@@ -86,6 +87,7 @@ impl Played {
             now,
             seq: self.seq + 1,
             policy: PolicyVerdict::Allow,
+            merge: None,
         };
         let decision = decide(self.run.as_ref(), input, &at).expect("the story fits the machine");
         self.record("fact", "input", "{}".to_owned(), now);

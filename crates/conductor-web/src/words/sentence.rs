@@ -70,6 +70,13 @@ fn tell(event: &Event) -> Option<String> {
         format!("pushed {}", short(commit.as_str()))
     } else if let Event::PullRequestOpened { pull_request } = event {
         format!("opened pull request {} {}", pull_request.number, pull_request.url)
+    } else if let Event::MergeBegan { head, reason } = event {
+        format!("merging {}: {reason}", short(head.as_str()))
+    } else if let Event::MergeEnded {
+        refused: Some(why), ..
+    } = event
+    {
+        format!("✘ not merged: {why}")
     } else if let Event::PullRequestMerged { by, other_head } = event {
         let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         match other_head {

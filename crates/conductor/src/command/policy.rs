@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use conductor_domain::id::RunId;
+use conductor_policy::authority::LOW_TRUST;
 use conductor_web::api::{AcceptedView, ExpectedView, PolicyPlace, PolicyTexts, RulingView, SetPolicy};
 use conductor_web::visible;
 
@@ -82,7 +83,11 @@ pub(crate) struct ShowArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct SetArgs {
     /// The file with the policies; an empty one takes all of them back
-    file: PathBuf,
+    #[arg(required_unless_present = "preset")]
+    file: Option<PathBuf>,
+    /// Policies that Conductor brings along, instead of a file: low-trust, for repositories that strangers write in
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    preset: Option<Preset>,
     /// For all repositories of a project
     #[arg(
         long,
@@ -94,6 +99,13 @@ pub(crate) struct SetArgs {
     /// For one repository
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<String>,
+}
+
+/// Policies that Conductor brings along.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Preset {
+    /// Only owners start runs and are trusted, and every command of an agent is approved by a person.
+    LowTrust,
 }
 
 /// A question.
@@ -173,10 +185,20 @@ async fn list(session: &Session) -> Result<(), Failure> {
 }
 
 async fn set(session: &Session, args: SetArgs) -> Result<(), Failure> {
+    let text = match (&args.preset, &args.file) {
+        (Some(Preset::LowTrust), _) => LOW_TRUST.to_owned(),
+        (None, Some(file)) => read_text(file)?,
+        (None, None) => {
+            return Err(
+                Failure::coded("CDR0430", "no policies were named", "name a file or a preset")
+                    .exiting(Exit::Usage),
+            );
+        }
+    };
     let wish = SetPolicy {
         project: args.project,
         repo: args.repo,
-        text: read_text(&args.file)?,
+        text,
     };
     let client = session.client().await?;
     let accepted: AcceptedView = client.post("/policies", &wish).await?;
