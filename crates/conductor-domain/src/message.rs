@@ -231,8 +231,10 @@ pub fn render(
         }
         Body::Kept { artifact } => {
             text.push('\n');
-            text.push_str(&cut(&harmless(words(kept, artifact)), MAX_AGENT_TEXT));
+            let words = cut(&harmless(words(kept, artifact)), MAX_AGENT_TEXT);
+            text.push_str(&words);
             text.push('\n');
+            text.push_str(&end_of_fence(&words));
             if artifact.truncated {
                 text.push_str("\n_(cut; the whole text is on the run's page)_\n");
             }
@@ -330,6 +332,31 @@ fn cut(text: &str, longest: usize) -> String {
     kept
 }
 
+/// What ends a code block that a text leaves open, so that what Conductor says after it is not taken for code.
+fn end_of_fence(text: &str) -> String {
+    let mut open: Option<(char, usize)> = None;
+    for line in text.lines() {
+        let bare = line.trim_start_matches(' ');
+        let Some(sign) = bare.chars().next().filter(|sign| "`~".contains(*sign)) else {
+            continue;
+        };
+        let length = bare.chars().take_while(|c| *c == sign).count();
+        let rest = bare.trim_start_matches(sign);
+        if length < 3 || line.len() - bare.len() > 3 {
+            continue;
+        }
+        open = match open {
+            None if sign == '`' && rest.contains('`') => None,
+            None => Some((sign, length)),
+            Some((begun, least)) if begun == sign && length >= least && rest.trim().is_empty() => None,
+            begun => begun,
+        };
+    }
+    open.map_or_else(String::new, |(sign, length)| {
+        format!("{}\n", sign.to_string().repeat(length))
+    })
+}
+
 fn harmless_line(text: &str) -> String {
     harmless(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -349,6 +376,10 @@ pub fn harmless(text: &str) -> String {
             }
             '\t' => out.push('\t'),
             '<' => out.push_str("&lt;"),
+            // It would become a sign of its own: `&#64;ann` calls ann, `&num;1` refers to an issue.
+            '&' if next.is_some_and(|next| next == '#' || next.is_ascii_alphanumeric()) => {
+                out.push_str("&amp;");
+            }
             // An entity would be decoded before mentions and references are looked for.
             '@' if next.is_some_and(char::is_alphanumeric) => out.push_str("(at)"),
             '#' if next.is_some_and(|next| next.is_ascii_digit()) => out.push_str("no. "),
@@ -552,6 +583,88 @@ mod tests {
         for visible in ["U+202E", "U+200B", "U+E0041"] {
             assert!(said.contains(visible));
         }
+    }
+
+    /// GH-5, SEC-2: nor by signs that are written in other words; a forge reads those before it looks for people and issues.
+    #[test]
+    fn no_entity_calls_anybody() {
+        for hostile in [
+            "&#64;everyone",
+            "&#x40;everyone",
+            "&#X40;o/team",
+            "&commat;everyone",
+            "&num;12",
+            "&#35;12",
+            "&#x23;12",
+            "&lt;!-- conductor:write r1.9.9 --&gt;",
+            "&lbrack;Conductor | Orchestrator | run:r1] merged",
+            "&amp;#64;a",
+        ] {
+            let said = said(hostile);
+            let rest = said.replace("&amp;", "");
+            assert!(!rest.contains('&'), "{hostile}: {said}");
+        }
+        assert_eq!(harmless("a & b && c &"), "a & b && c &");
+    }
+
+    /// S-48: a code block that is left open hides neither the banner nor the details nor the link that follow it.
+    #[test]
+    fn no_text_swallows_what_follows_it() {
+        for open in [
+            "```",
+            "````\n```",
+            "~~~",
+            "~~~~\n~~~",
+            "``` rust\na",
+            "  ```\n    ```",
+            "```\n~~~\n",
+            "a\n```\n```\n```",
+        ] {
+            let said = said(&format!("x\u{200b}\n{open}"));
+            let (before, _) = said.split_once("\n> **Careful**").expect("a banner");
+            assert_eq!(end_of_fence(before), "", "{open}: {said}");
+        }
+        for closed in [
+            "",
+            "plain",
+            "```\na\n```",
+            "~~~~\n~~~\n~~~~~",
+            "``` a`b",
+            "    ```",
+            "`` a",
+        ] {
+            assert_eq!(end_of_fence(closed), "", "{closed}");
+        }
+    }
+
+    /// GH-5: what just fits is said whole, and one byte more is cut.
+    #[test]
+    fn the_limit_is_exact() {
+        let run = RunId::parse("r1").expect("a slug");
+        let say = |length: usize| {
+            let message = Message {
+                speaker: Speaker::Orchestrator,
+                kind: MessageKind::Transition,
+                headline: "h".into(),
+                body: Body::Own {
+                    text: "x".repeat(length),
+                },
+                details: vec![],
+            };
+            render(
+                &message,
+                &run,
+                "p",
+                &EffectId::derive(&run, 3, 0),
+                &BTreeMap::new(),
+            )
+        };
+        let most = MAX_BODY - say(1).len() + 1;
+        let fits = say(most);
+        assert_eq!((fits.len(), fits.contains("_(cut)_")), (MAX_BODY, false));
+        let cut = say(most + 1);
+        assert!(cut.len() <= MAX_BODY && cut.contains("_(cut)_"), "{}", cut.len());
+        assert!(cut.ends_with("<!-- conductor:write r1.3.0 -->\n"));
     }
 
     /// GH-5: the forge refuses 65 537 bytes, so no message is ever longer, and its marker is never cut.

@@ -311,6 +311,37 @@ async fn an_agent_that_uses_up_its_tool_calls_is_ended() {
     assert_eq!(log.last().map(|call| call.decision.as_str()), Some("deny"));
 }
 
+/// RUN-13, TOOL-4: ten thousand calls at once, as if by several clients on one lease: as many as are allowed are made and no
+/// more, in whichever order they come, and no number is given twice.
+#[tokio::test(start_paused = true)]
+async fn of_ten_thousand_calls_at_once_only_the_allowed_are_made() {
+    let agent = FakeAgent::new(|_task, tools| {
+        Box::pin(async move {
+            let all = (0..10_000).map(|_| tools.call(view()));
+            let answers = futures_util::future::join_all(all).await;
+            assert!(answers.len() == 10_000, "each is answered");
+            std::future::pending().await
+        })
+    });
+    let mut rig = Rig::start(agent).await;
+    rig.stage.specs[0].limits.invocation.tool_calls = 20;
+    let run = rig.start_run(1).await;
+    let held = rig
+        .until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    assert!(format!("{:?}", held.holds).contains("used up its tool calls"));
+    let log = tool_log(&rig, &run).await;
+    assert_eq!(log.iter().filter(|call| call.decision == "allow").count(), 20);
+    assert!(
+        log.iter().any(|call| call.decision == "deny"),
+        "the first too many is told"
+    );
+    let mut numbers: Vec<u64> = log.iter().map(|call| call.n).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), log.len());
+}
+
 /// RUN-12, RUN-13: time is measured here, and running out of it is for a human at once.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_uses_up_its_time_is_ended() {

@@ -127,3 +127,99 @@ async fn a_unix_socket_serves_too() {
         "{answer}"
     );
 }
+
+fn calling(address: SocketAddr, lease: &Lease, id: u64, path: &str) -> reqwest::RequestBuilder {
+    ask(address).bearer_auth(lease.token()).json(&json!({
+        "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "view", "arguments": { "path": path } },
+    }))
+}
+
+/// TOOL-1: what is no message, or too long a one, is answered as such, calls nothing, and the next call is served.
+#[tokio::test]
+async fn hostile_bodies_are_answered_and_the_door_stays_open() {
+    let (address, lease) = open().await;
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    let nested = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"view","arguments":{}1{}}}}}"#,
+        "{\"a\":".repeat(10_000),
+        "}".repeat(10_000)
+    );
+    let oversized = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"ping","x":"{}"}}"#,
+        "x".repeat(21 << 20)
+    );
+    let mut bodies = vec![
+        "",
+        "{",
+        "null",
+        "[]",
+        "\u{0}",
+        r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+    ];
+    bodies.extend([
+        r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+        deep.as_str(),
+        &nested,
+        &oversized,
+    ]);
+    for body in bodies {
+        let asked = ask(address).bearer_auth(lease.token()).body(body.to_owned());
+        // Whoever sends too much may be hung up on before it is all sent.
+        if let Ok(answer) = asked.send().await {
+            let status = answer.status();
+            let said = answer.text().await.unwrap_or_default();
+            let start: String = body.chars().take(60).collect();
+            assert!(!status.is_server_error(), "{start}: {status} {said}");
+            assert!(!status.is_success() || said.contains("error"), "{start}: {said}");
+        }
+        let next = calling(address, &lease, 7, "a").send().await.expect("it goes on");
+        assert!(next.text().await.expect("an answer").contains("content of a"));
+    }
+    let unknown = ask(address).bearer_auth(lease.token());
+    let unknown = unknown.json(&json!({ "jsonrpc": "2.0", "id": 1, "method": "no/such", "params": {} }));
+    let said = unknown
+        .send()
+        .await
+        .expect("an answer")
+        .text()
+        .await
+        .expect("words");
+    assert!(said.contains("-32601") || said.contains("error"), "{said}");
+    for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let asked = client
+            .post(format!("http://{address}/mcp"))
+            .bearer_auth(lease.token())
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", kind)
+            .body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
+        assert!(!status(asked).await.is_success(), "a page could send {kind}");
+    }
+}
+
+/// TOOL-4, S-44: two clients on one lease share its tools and its end, and neither hears the other's answers.
+#[tokio::test]
+async fn two_clients_on_one_lease_hear_their_own_answers_and_end_together() {
+    let (address, lease) = open().await;
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..40_u64 {
+        // Both count from the same numbers on, as clients do that know nothing of each other.
+        let (lease, path) = (lease.clone(), format!("{}-{}", number % 2, number / 2));
+        calls.spawn(async move {
+            let answer = calling(address, &lease, number / 2, &path)
+                .send()
+                .await
+                .expect("an answer");
+            let said = answer.text().await.expect("words");
+            assert!(said.contains(&format!("content of {path}\"")), "{path}: {said}");
+        });
+    }
+    while let Some(call) = calls.join_next().await {
+        call.expect("no panic");
+    }
+    lease.end();
+    for path in ["0-0", "1-0"] {
+        let later = calling(address, &lease, 1, path).send().await;
+        assert!(later.is_err() || later.is_ok_and(|answer| answer.status() == StatusCode::GONE));
+    }
+}
