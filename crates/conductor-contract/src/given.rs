@@ -70,6 +70,8 @@ pub(crate) fn row(run: &str, seq: u64) -> RunRow {
         pull_request: None,
         deadline: None,
         state: "{}".to_owned(),
+        figures: String::new(),
+        ended_at: None,
         seq,
         head: format!("hash-run/{run}-{seq}"),
         created_at: time(1),

@@ -20,6 +20,7 @@ mod issues;
 mod projections;
 mod views;
 mod search;
+mod tally;
 mod blobs;
 mod tool_log;
 mod resources;

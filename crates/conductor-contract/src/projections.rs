@@ -36,6 +36,8 @@ pub(crate) async fn the_newest_projection_is_seen(subject: &Subject) {
         pull_request: Some(12),
         deadline: Some(Timestamp(-5)),
         state: r#"{"phase":"executing"}"#.to_owned(),
+        figures: r#"{"counted_to":9}"#.to_owned(),
+        ended_at: Some(Timestamp(-7)),
         seq: 3,
         head: "hash".to_owned(),
         created_at: Timestamp(i64::MIN),

@@ -12,6 +12,7 @@ use conductor_port::key::Keys;
 use conductor_port::lease::Leases;
 use conductor_port::ledger::Ledger;
 use conductor_port::search::Search;
+use conductor_port::tally::Tally;
 use conductor_port::views::Views;
 
 /// A fresh, empty store. All ports lead to the same one.
@@ -23,6 +24,8 @@ pub struct Subject {
     pub views: Arc<dyn Views>,
     /// What its records are found by.
     pub search: Arc<dyn Search>,
+    /// What its runs took.
+    pub tally: Arc<dyn Tally>,
     /// Its bytes.
     pub blobs: Arc<dyn Blobs>,
     /// Its log of tool calls.
@@ -43,13 +46,14 @@ impl Subject {
     /// Makes a subject of a store that implements all ports.
     pub fn new<S>(store: S, guard: impl Any + Send + Sync) -> Self
     where
-        S: Ledger + Views + Search + Blobs + ToolLog + Leases + Duties + Keys + Answers + 'static,
+        S: Ledger + Views + Search + Tally + Blobs + ToolLog + Leases + Duties + Keys + Answers + 'static,
     {
         let store = Arc::new(store);
         Self {
             ledger: store.clone(),
             views: store.clone(),
             search: store.clone(),
+            tally: store.clone(),
             blobs: store.clone(),
             tool_log: store.clone(),
             leases: store.clone(),

@@ -124,6 +124,10 @@ suites! { $
         pages_of_records_join_without_gap_or_repeat
         only_what_is_kept_is_found_and_again_after_a_rebuild
     }
+    tally {
+        runs_are_told_of_when_they_began_or_ended_in_a_span
+        runs_are_told_of_by_project_and_repository
+    }
     blobs {
         bytes_come_back_as_they_were
         unknown_bytes_are_absent

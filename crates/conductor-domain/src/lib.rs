@@ -35,6 +35,7 @@ pub mod effect;
 pub mod refusal;
 pub mod decide;
 pub mod evolve;
+pub mod figures;
 pub mod deadline;
 pub mod staff;
 pub mod instance;

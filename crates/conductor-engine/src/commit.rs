@@ -9,10 +9,11 @@ use conductor_domain::deadline::next_deadline;
 use conductor_domain::digest::Digest;
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
+use conductor_domain::figures::{self, Figures};
 use conductor_domain::input::Input;
 use conductor_domain::instance::{ChainHead, Instance, InstanceEvent, InstanceInput, evolve_instance};
 use conductor_domain::time::Timestamp;
-use conductor_domain::{Context, Decision, EffectRequest, Run, evolve};
+use conductor_domain::{Context, Decision, EffectRequest, Run};
 use conductor_port::ledger::{
     AppendError, Batch, EffectChange, IssueClaim, NewEffect, Projection, Record, RunRow, StreamId,
 };
@@ -133,7 +134,8 @@ async fn run_batch(engine: &Engine, order: RunOrder<'_>) -> Result<Batch, Fault>
         links.decision(event, now)?;
     }
     let was_out_of_the_way = before.as_ref().is_some_and(Run::is_out_of_the_way);
-    let after = events.iter().fold(before, evolve).ok_or_else(|| {
+    let (after, figures) = figures::fold(before, standing.figures, &events, now);
+    let after = after.ok_or_else(|| {
         Fault::permanent(format!(
             "an input to run {} was accepted, but there is no run after it",
             arrival.run
@@ -149,6 +151,7 @@ async fn run_batch(engine: &Engine, order: RunOrder<'_>) -> Result<Batch, Fault>
         last_hash(&records),
         created_at,
         now,
+        figures.as_ref(),
     )?;
     Ok(Batch {
         stream,
@@ -362,6 +365,7 @@ pub(crate) fn run_row(
     head: String,
     created_at: Timestamp,
     updated_at: Timestamp,
+    figures: Option<&Figures>,
 ) -> Result<RunRow, Fault> {
     Ok(RunRow {
         run: run.id().clone(),
@@ -386,6 +390,8 @@ pub(crate) fn run_row(
             .map(|pull_request| pull_request.number.0),
         deadline: next_deadline(run).map(|(at, _deadline)| at),
         state: json(run)?,
+        figures: figures.map(json).transpose()?.unwrap_or_default(),
+        ended_at: figures.and_then(|figures| figures.ended_at),
         seq,
         head,
         created_at,

@@ -7,6 +7,7 @@ mod verdict;
 
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
+use conductor_domain::figures::Figures;
 use conductor_domain::hold::HoldKind;
 use conductor_domain::id::{IssueNumber, RunId};
 use conductor_domain::input::{Input, PolicyVerdict};
@@ -81,6 +82,8 @@ pub(crate) struct Standing {
     pub(crate) seq: u64,
     pub(crate) head: String,
     pub(crate) created_at: Option<Timestamp>,
+    /// What it took so far; absent where that was not counted from its beginning.
+    pub(crate) figures: Option<Figures>,
 }
 
 /// Takes an input from a door.
@@ -212,6 +215,7 @@ pub(crate) async fn standing(views: &dyn Views, run: &RunId) -> Result<Standing,
             seq: 0,
             head,
             created_at: None,
+            figures: None,
         });
     };
     Ok(Standing {
@@ -219,6 +223,7 @@ pub(crate) async fn standing(views: &dyn Views, run: &RunId) -> Result<Standing,
         seq: row.seq,
         head: row.head,
         created_at: Some(row.created_at),
+        figures: serde_json::from_str(&row.figures).ok(),
     })
 }
 

@@ -4,8 +4,8 @@
 //! it. Used while nothing else runs. This module does not know who reads projections.
 
 use conductor_domain::Event;
-use conductor_domain::evolve;
 use conductor_domain::fault::{Fault, FaultKind};
+use conductor_domain::figures;
 use conductor_domain::id::RunId;
 use conductor_domain::instance::{Instance, InstanceEvent, evolve_instance};
 use conductor_port::ledger::{Ledger, Projection, Projections, Record, StreamId, WritesAfter};
@@ -73,16 +73,18 @@ async fn of_run(
 }
 
 fn row(run: &RunId, records: &[Record]) -> Result<Projection, Fault> {
-    let mut state = None;
+    let (mut state, mut took) = (None, None);
     for record in records.iter().filter(|record| record.class == DECISION) {
-        state = evolve(state, &record::decode::<Event>(record)?);
+        let event = record::decode::<Event>(record)?;
+        (state, took) = figures::fold(state, took, [&event], record.at);
     }
     let (Some(state), Some(first), Some(last)) = (state, records.first(), records.last()) else {
         return Err(Fault::permanent(format!(
             "the log of run {run} does not begin with its start"
         )));
     };
-    let row = run_row(&state, last.seq, last.hash.clone(), first.at, last.at)?;
+    let (seq, head) = (last.seq, last.hash.clone());
+    let row = run_row(&state, seq, head, first.at, last.at, took.as_ref())?;
     Ok(Projection::Run(Box::new(row)))
 }
 

@@ -4,9 +4,10 @@
 //! This module reads; it does not know how a difference came about.
 
 use conductor_domain::fault::Fault;
+use conductor_domain::figures::{self, Figures};
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::input::Input;
-use conductor_domain::{DECIDER_VERSION, EffectRequest, Event, Run, decide, evolve};
+use conductor_domain::{DECIDER_VERSION, EffectRequest, Event, Run, decide};
 use conductor_port::ledger::{Ledger, Record, RunRow, StreamId};
 use conductor_port::views::Views;
 use serde::Serialize;
@@ -82,6 +83,7 @@ pub async fn replay(ledger: &dyn Ledger, views: &dyn Views, run: &RunId) -> Resu
     let records = read_all(ledger, &StreamId::Run(run.clone())).await?;
     let mut replay = Replay {
         state: None,
+        figures: None,
         effects: vec![],
         report: ReplayReport {
             run: run.clone(),
@@ -132,6 +134,7 @@ fn is_same(shown: Option<RunRow>, told: Option<RunRow>, state: Option<&Run>) -> 
 
 struct Replay {
     state: Option<Run>,
+    figures: Option<Figures>,
     effects: Vec<EffectRequest>,
     report: ReplayReport,
 }
@@ -166,7 +169,9 @@ impl Replay {
         }
         // What happened is what the log says; one difference must not make everything after it look different.
         for record in stored {
-            self.state = evolve(self.state.take(), &record::decode::<Event>(record)?);
+            let event = record::decode::<Event>(record)?;
+            (self.state, self.figures) =
+                figures::fold(self.state.take(), self.figures.take(), [&event], record.at);
         }
         Ok(())
     }
@@ -223,7 +228,11 @@ impl Replay {
         let shown = views.run(&self.report.run).await?;
         let told = match (&self.state, records.first(), records.last()) {
             (Some(state), Some(first), Some(last)) => {
-                Some(run_row(state, last.seq, last.hash.clone(), first.at, last.at)?)
+                let (seq, head) = (last.seq, last.hash.clone());
+                // What was not counted from the beginning is not counted now either.
+                let is_counted = shown.as_ref().is_none_or(|row| !row.figures.is_empty());
+                let figures = self.figures.as_ref().filter(|_| is_counted);
+                Some(run_row(state, seq, head, first.at, last.at, figures)?)
             }
             _nothing_was_told => None,
         };

@@ -242,6 +242,10 @@ pub struct RunRow {
     pub deadline: Option<Timestamp>,
     /// The whole state as JSON.
     pub state: String,
+    /// What it took so far as JSON; empty for a run that was begun before this was counted.
+    pub figures: String,
+    /// When it ended, of those that are counted.
+    pub ended_at: Option<Timestamp>,
     /// The last sequence number.
     pub seq: u64,
     /// The last hash.
@@ -271,6 +275,8 @@ impl RunRow {
             pull_request: None,
             deadline: None,
             state: String::new(),
+            figures: String::new(),
+            ended_at: None,
             seq: 0,
             head: String::new(),
             created_at: Timestamp(0),

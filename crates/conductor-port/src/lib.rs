@@ -8,6 +8,7 @@ pub mod ledger;
 pub mod blobs;
 pub mod views;
 pub mod search;
+pub mod tally;
 pub mod workspace;
 pub mod executor;
 pub mod egress;

@@ -23,6 +23,7 @@ mod dispatch;
 mod ledger;
 mod views;
 mod search;
+mod tally;
 mod blobs;
 mod duties;
 mod keys;

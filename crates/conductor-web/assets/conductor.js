@@ -81,7 +81,7 @@
     if (code && navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(() => say("copied"), () => {});
   });
 
-  const places = { h: "/", r: "/runs", a: "/approvals", p: "/projects", u: "/audit" };
+  const places = { h: "/", r: "/runs", a: "/approvals", p: "/projects", u: "/audit", m: "/figures" };
   let leader = 0;
   const step = (by) => {
     const rows = [...document.querySelectorAll("[data-row]")];

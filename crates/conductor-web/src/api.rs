@@ -8,6 +8,7 @@ mod action;
 mod instance;
 mod policy;
 mod audit;
+mod metrics;
 mod staff;
 mod problem;
 
@@ -17,6 +18,7 @@ pub use instance::{
     AddProject, GrantEgress, GrantList, GrantView, Health, InstanceView, KillSwitch, LinkView, Nothing,
     ProjectList, RegisterRepo, RepoList, RepoView, SuspensionView, TroubleView,
 };
+pub use metrics::{DayFigures, MetricsView, PhaseFigures, SpreadView};
 pub use policy::{
     ExpectedView, GrantOverride, MismatchView, OverrideView, PolicyExpectations, PolicyList, PolicyPlace,
     PolicyQuestion, PolicyText, PolicyTexts, PolicyView, RevokeOverride, RuleView, RulingView, SetPolicy,

@@ -42,6 +42,7 @@ use conductor_port::ledger::{
     Renewal, RunRow, Settlement, StreamId,
 };
 use conductor_port::search::{Found, RecordFilter, Search};
+use conductor_port::tally::{Span, Tally, Took};
 use conductor_port::views::{RunFilter, StreamHead, Views};
 use conductor_port::workspace::GitToken;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -149,7 +150,14 @@ impl Fake {
     /// Reads this world.
     pub(crate) fn reader(&self) -> Reader {
         let fake = Arc::new(self.clone());
-        Reader::new(fake.clone(), fake.clone(), fake.clone(), fake.clone(), fake)
+        Reader::new(
+            fake.clone(),
+            fake.clone(),
+            fake.clone(),
+            fake.clone(),
+            fake.clone(),
+            fake,
+        )
     }
 
     /// Opens a door to this world.
@@ -342,6 +350,8 @@ pub(crate) fn row(id: &str, issue: u64, pull_request: Option<u64>) -> RunRow {
         pull_request,
         deadline: None,
         state: serde_json::to_string(&state).expect("plain data"),
+        figures: String::new(),
+        ended_at: None,
         seq: 3,
         head: String::new(),
         created_at: Timestamp(1),
@@ -455,6 +465,19 @@ impl Search for Fake {
             record: record.clone(),
         });
         Ok(found.take(filter.limit as usize).collect())
+    }
+}
+
+#[async_trait]
+impl Tally for Fake {
+    async fn took(&self, _: &Span) -> Result<Vec<Took>, Fault> {
+        let world = self.world();
+        let took = world.rows.iter().map(|row| Took {
+            started_at: row.created_at,
+            phase: row.phase.clone(),
+            figures: serde_json::from_str(&row.figures).ok(),
+        });
+        Ok(took.collect())
     }
 }
 

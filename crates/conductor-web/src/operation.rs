@@ -12,13 +12,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use crate::api::{
     AcceptedView, ActionRequest, AddOperator, AddProject, Approvals, AuditView, ChangeRank, EffectList,
     EventList, ExpectedView, GrantEgress, GrantList, GrantOverride, Health, InstanceView, IssueToken,
-    IssuedToken, KillSwitch, LinkView, Nothing, OperatorList, PolicyExpectations, PolicyList, PolicyPlace,
-    PolicyQuestion, PolicyTexts, ProjectList, RecordList, RecordView, RegisterRepo, ReplayView, RepoList,
-    RepoView, RevokeOverride, RulingView, RunDetail, RunList, SetPassword, SetPolicy, StartRun, Started,
-    TokenList, WriteList,
+    IssuedToken, KillSwitch, LinkView, MetricsView, Nothing, OperatorList, PolicyExpectations, PolicyList,
+    PolicyPlace, PolicyQuestion, PolicyTexts, ProjectList, RecordList, RecordView, RegisterRepo, ReplayView,
+    RepoList, RepoView, RevokeOverride, RulingView, RunDetail, RunList, SetPassword, SetPolicy, StartRun,
+    Started, TokenList, WriteList,
 };
 use crate::door::Door;
 use crate::handle::run::{EventsQuery, ListQuery};
+use crate::metrics::MetricsQuery;
 use crate::search::RecordQuery;
 use crate::stream::FollowQuery;
 use crate::{handle, openapi, page, stream};
@@ -332,6 +333,11 @@ pub const OPERATIONS: &[Operation] = &[
     .asked(shape::<RecordQuery>)
     .answering(Answers::File(shape::<RecordView>))
     .by(&["audit export"]),
+    reading("/metrics", "metrics", "Counts the runs of some days: how many, how long, how often they tried, how long people let them wait.", shape::<MetricsView>, || {
+        get(handle::audit::metrics)
+    })
+    .asked(shape::<MetricsQuery>)
+    .by(&["metrics"]),
     changing("/links", "make_link", "Makes a link that signs one browser in, once.", shape::<Nothing>, Answers::Created(shape::<LinkView>), || {
         post(page::enter::link)
     })

@@ -19,6 +19,7 @@ pub(crate) mod start;
 pub(crate) mod approvals;
 pub(crate) mod projects;
 pub(crate) mod audit;
+pub(crate) mod figures;
 pub(crate) mod stop;
 pub(crate) mod settings;
 pub(crate) mod keys;
@@ -79,6 +80,7 @@ pub(crate) const PAGES: &[Page] = &[
     ("/approvals", || get(approvals::show)),
     ("/projects", || get(projects::show)),
     ("/audit", || get(audit::show)),
+    ("/figures", || get(figures::show)),
     ("/stop", || get(stop::show)),
     ("/keys", || get(keys::show)),
     ("/settings", || get(settings::show)),

@@ -23,6 +23,7 @@ use conductor_port::blobs::Blobs;
 use conductor_port::lease::{Leases, ResourceKind};
 use conductor_port::ledger::{Ledger, Record, RunRow, StreamId};
 use conductor_port::search::Search;
+use conductor_port::tally::Tally;
 use conductor_port::views::{RunFilter, Views};
 
 use crate::api::{
@@ -47,6 +48,7 @@ pub struct Reader {
     blobs: Arc<dyn Blobs>,
     leases: Arc<dyn Leases>,
     pub(crate) search: Arc<dyn Search>,
+    pub(crate) tally: Arc<dyn Tally>,
 }
 
 impl Reader {
@@ -57,6 +59,7 @@ impl Reader {
         blobs: Arc<dyn Blobs>,
         leases: Arc<dyn Leases>,
         search: Arc<dyn Search>,
+        tally: Arc<dyn Tally>,
     ) -> Self {
         Self {
             views,
@@ -64,6 +67,7 @@ impl Reader {
             blobs,
             leases,
             search,
+            tally,
         }
     }
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    approvals, audit, completions, demo, doctor, egress, exec, kill_switch, open, operator, policy, project,
-    projections, repo, run, serve, skills, token, tools,
+    approvals, audit, completions, demo, doctor, egress, exec, kill_switch, metrics, open, operator, policy,
+    project, projections, repo, run, serve, skills, token, tools,
 };
 
 /// Lets AI coding agents do engineering work on your repositories, under your control.
@@ -74,6 +74,8 @@ pub(crate) enum Command {
     /// Proves that nothing was tampered with
     #[command(subcommand)]
     Audit(audit::AuditCommand),
+    /// Counts runs: how many, how long, how often they tried
+    Metrics(metrics::MetricsArgs),
     /// Looks after what is derived from the log
     #[command(subcommand)]
     Projections(projections::ProjectionsCommand),
@@ -111,6 +113,7 @@ pub(crate) async fn dispatch(
         Command::Operator(command) => operator::operator(session, command).await,
         Command::Token(command) => token::token(session, command).await,
         Command::Audit(command) => audit::audit(session, command).await,
+        Command::Metrics(args) => metrics::metrics(session, args).await,
         Command::Projections(command) => projections::projections(session, command).await,
         Command::KillSwitch(args) => kill_switch::kill_switch(session, args).await,
         Command::Skills(args) => skills::skills(session, *args).await,

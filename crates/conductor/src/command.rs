@@ -10,6 +10,7 @@ pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod metrics;
 pub(crate) mod projections;
 pub(crate) mod kill_switch;
 pub(crate) mod open;

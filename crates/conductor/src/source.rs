@@ -4,13 +4,15 @@
 
 use conductor_domain::digest::Digest;
 use conductor_domain::id::RunId;
+use conductor_domain::time::Timestamp;
 use conductor_port::views::RunFilter;
 use conductor_web::api::{
-    Approvals, AuditView, EventList, ExpectedView, InstanceView, PolicyExpectations, PolicyList, PolicyPlace,
-    PolicyQuestion, PolicyTexts, RecordList, ReplayView, RulingView, RunDetail, RunList,
+    Approvals, AuditView, EventList, ExpectedView, InstanceView, MetricsView, PolicyExpectations, PolicyList,
+    PolicyPlace, PolicyQuestion, PolicyTexts, RecordList, ReplayView, RulingView, RunDetail, RunList,
 };
-use conductor_web::{Format, Reader, RecordQuery, Rules as _, Sight};
+use conductor_web::{Format, MetricsQuery, Reader, RecordQuery, Rules as _, Sight};
 use futures_util::stream::{BoxStream, StreamExt as _};
+use serde::Serialize;
 
 use crate::client::Client;
 use crate::data_dir::DataDir;
@@ -186,11 +188,7 @@ impl Source {
     /// Finds records.
     pub(crate) async fn records(&self, query: &RecordQuery) -> Result<RecordList, Failure> {
         match self {
-            Self::Server(client) => {
-                client
-                    .get(&format!("/audit/records?{}", record_query(query)))
-                    .await
-            }
+            Self::Server(client) => client.get(&format!("/audit/records?{}", written(query))).await,
             Self::Database(reader, _) => Ok(reader.records(query, Sight::Everything).await?),
         }
     }
@@ -203,13 +201,21 @@ impl Source {
     ) -> Result<BoxStream<'static, Result<Vec<u8>, Failure>>, Failure> {
         match self {
             Self::Server(client) => {
-                let path = format!("/audit/export/{}?{}", format.as_str(), record_query(query));
+                let path = format!("/audit/export/{}?{}", format.as_str(), written(query));
                 client.file(&path).await
             }
             Self::Database(reader, _) => {
                 let file = reader.export(query, Sight::Everything, format).await?;
                 Ok(file.map(|piece| Ok(piece?.to_vec())).boxed())
             }
+        }
+    }
+
+    /// Counts runs.
+    pub(crate) async fn metrics(&self, query: &MetricsQuery, now: Timestamp) -> Result<MetricsView, Failure> {
+        match self {
+            Self::Server(client) => client.get(&format!("/metrics?{}", written(query))).await,
+            Self::Database(reader, _) => Ok(reader.metrics(query, now).await?),
         }
     }
 
@@ -249,7 +255,7 @@ fn query(wanted: &Wanted) -> String {
         .join("&")
 }
 
-fn record_query(query: &RecordQuery) -> String {
+fn written(query: &impl Serialize) -> String {
     let given = serde_json::to_value(query).unwrap_or_default();
     let pairs = given.as_object().into_iter().flatten().map(|(name, value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -17,4 +17,5 @@ mod egress;
 mod skill;
 mod board;
 mod staff;
+mod figures;
 mod vocabulary;

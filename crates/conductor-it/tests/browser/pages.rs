@@ -43,6 +43,8 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
         ("/", "empty-home"),
         ("/runs", "empty-runs"),
         ("/approvals", "empty-approvals"),
+        ("/audit?run=nothing-yet", "empty-audit"),
+        ("/figures", "empty-metrics"),
     ];
     wrong.extend(judge(&desk, &axe, looks, &empty).await?);
 
@@ -74,6 +76,11 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
         ("/runs?view=list", "runs-list"),
         ("/approvals", "approvals"),
         ("/projects", "projects"),
+        ("/audit", "audit"),
+        ("/audit?words=approve&class=fact&from=2020-01-01", "audit-found"),
+        ("/audit?words=nothing.like.it", "audit-nothing"),
+        ("/figures", "metrics"),
+        ("/figures?days=7", "metrics-week"),
         ("/settings", "settings"),
         ("/start", "start"),
         ("/stop", "stop"),

@@ -8,6 +8,7 @@
 mod kept;
 mod happy;
 mod told;
+mod found;
 mod afar;
 mod interface;
 mod crash;

@@ -321,6 +321,8 @@ async fn upsert_run(conn: &mut Conn, row: &RunRow) -> Result<(), sqlx::Error> {
         Text(&row.head),
         Int(row.created_at.0),
         Int(row.updated_at.0),
+        Text(&row.figures),
+        OptInt(row.ended_at.map(|ended_at| ended_at.0)),
     ];
     conn.execute(sql::UPSERT_RUN, &args).await.map(drop)
 }

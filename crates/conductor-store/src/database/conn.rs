@@ -131,6 +131,14 @@ impl Db {
         }
     }
 
+    /// The statement that tells what runs took as one value.
+    pub(super) fn runs_took(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } => sql::RUNS_TOOK,
+            Self::Postgres { .. } => sql::RUNS_TOOK_POSTGRES,
+        }
+    }
+
     /// The statement that finds records by their words, and the question that it takes.
     pub(super) fn find_records(&self, groups: &[Vec<Term>]) -> (&'static str, String) {
         match self {

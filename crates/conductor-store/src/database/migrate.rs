@@ -65,6 +65,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../migrations/0006_answers.sql"),
         postgres: include_str!("../../migrations/postgres/0006_answers.sql"),
     },
+    Migration {
+        version: 7,
+        name: "figures",
+        sqlite: include_str!("../../migrations/0007_figures.sql"),
+        postgres: include_str!("../../migrations/postgres/0007_figures.sql"),
+    },
 ];
 
 impl Migration {

@@ -10,6 +10,7 @@ use conductor_port::blobs::{KeptBytes, ToolCall};
 use conductor_port::lease::{ResourceKind, ResourceLease};
 use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
 use conductor_port::search::Found;
+use conductor_port::tally::Took;
 use conductor_port::views::StreamHead;
 
 use super::conn::Row;
@@ -156,7 +157,21 @@ fn whole_run(row: &Row, run: RunId) -> Read<RunRow> {
         head: row.text(16)?,
         created_at: Timestamp(row.int(17)?),
         updated_at: Timestamp(row.int(18)?),
+        figures: row.text(19)?,
+        ended_at: row.opt_int(20)?.map(Timestamp),
     })
+}
+
+/// What runs took: an array of arrays. Figures that are not there, or cannot be read, are none.
+pub(super) fn took(row: &Row) -> Read<Vec<Took>> {
+    let page: Vec<(Timestamp, String, String)> =
+        serde_json::from_str(&row.json(0)?).map_err(|error| sqlx::Error::Decode(error.into()))?;
+    let took = page.into_iter().map(|(started_at, phase, figures)| Took {
+        started_at,
+        phase,
+        figures: serde_json::from_str(&figures).ok(),
+    });
+    Ok(took.collect())
 }
 
 pub(super) fn only_run_id(row: &Row) -> Read<RunId> {

@@ -27,7 +27,7 @@ macro_rules! effect_columns {
 macro_rules! run_columns {
     () => {
         "run, project, repo, repo_name, issue, title, phase, held, needs_human, terminal, cleaned_up, priority, \
-         pull_request, deadline, state, seq, head, created_at, updated_at"
+         pull_request, deadline, state, seq, head, created_at, updated_at, figures, ended_at"
     };
 }
 
@@ -156,13 +156,13 @@ pub(super) const UPSERT_INSTANCE: &str = "INSERT INTO instance (id, state, seq, 
 pub(super) const UPSERT_RUN: &str = concat!(
     "INSERT INTO runs (",
     run_columns!(),
-    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) \
-     ON CONFLICT (run) DO UPDATE SET project = excluded.project, repo = excluded.repo, \
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
+     $21) ON CONFLICT (run) DO UPDATE SET project = excluded.project, repo = excluded.repo, \
      repo_name = excluded.repo_name, issue = excluded.issue, title = excluded.title, phase = excluded.phase, \
      held = excluded.held, needs_human = excluded.needs_human, terminal = excluded.terminal, \
      cleaned_up = excluded.cleaned_up, priority = excluded.priority, pull_request = excluded.pull_request, deadline = excluded.deadline, \
      state = excluded.state, seq = excluded.seq, head = excluded.head, created_at = excluded.created_at, \
-     updated_at = excluded.updated_at"
+     updated_at = excluded.updated_at, figures = excluded.figures, ended_at = excluded.ended_at"
 );
 
 pub(super) const CLEAR_INSTANCE: &str = "DELETE FROM instance";
@@ -185,6 +185,28 @@ pub(super) const RUNS: &str = concat!(
      AND (CAST($8 AS TEXT) IS NULL \
      OR (created_at, run) < (SELECT before.created_at, before.run FROM runs before WHERE before.run = $8)) \
      AND cleaned_up <= $9 ORDER BY created_at DESC, run DESC LIMIT $10"
+);
+
+macro_rules! took {
+    () => {
+        "SELECT created_at, phase, figures FROM runs WHERE ((created_at >= $1 AND created_at < $2) \
+         OR (ended_at >= $1 AND ended_at < $2)) AND (CAST($3 AS TEXT) IS NULL OR project = $3) \
+         AND (CAST($4 AS BIGINT) IS NULL OR repo = $4)"
+    };
+}
+
+/// What runs took, as one value. One of those that must differ.
+pub(super) const RUNS_TOOK: &str = concat!(
+    "SELECT json_group_array(json_array(created_at, phase, figures)) FROM (",
+    took!(),
+    ")"
+);
+
+/// The same for PostgreSQL.
+pub(super) const RUNS_TOOK_POSTGRES: &str = concat!(
+    "SELECT CAST(COALESCE(json_agg(json_build_array(created_at, phase, figures)), '[]') AS TEXT) FROM (",
+    took!(),
+    ") took"
 );
 
 pub(super) const DUE: &str = "SELECT run FROM runs WHERE deadline <= $1 ORDER BY deadline, run LIMIT $2";

@@ -5,8 +5,10 @@
 use async_trait::async_trait;
 use conductor_domain::id::RunId;
 use conductor_domain::instance::Instance;
+use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
+use conductor_port::tally::{Span, Tally, Took};
 use conductor_port::views::{RunFilter, StreamHead, Views};
 
 use super::{Kept, Memory};
@@ -91,6 +93,29 @@ impl Views for Memory {
         Ok(kept
             .map(|(stream, records)| head(stream.clone(), records.last()))
             .collect())
+    }
+}
+
+#[async_trait]
+impl Tally for Memory {
+    async fn took(&self, span: &Span) -> Result<Vec<Took>, Fault> {
+        let state = self.state();
+        let is_within = |at: Timestamp| span.from <= at && at < span.until;
+        let is_wanted = |row: &&RunRow| {
+            (is_within(row.created_at) || row.ended_at.is_some_and(is_within))
+                && span
+                    .project
+                    .as_ref()
+                    .is_none_or(|project| row.project == *project)
+                && span.repo.is_none_or(|repo| row.repo == repo)
+        };
+        let wanted = state.runs.values().filter(is_wanted);
+        let took = wanted.map(|row| Took {
+            started_at: row.created_at,
+            phase: row.phase.clone(),
+            figures: serde_json::from_str(&row.figures).ok(),
+        });
+        Ok(took.collect())
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) fn row(run: &str, seq: u64) -> RunRow {
         pull_request: None,
         deadline: None,
         state: "{}".to_owned(),
+        figures: String::new(),
+        ended_at: None,
         seq,
         head: format!("hash-{seq}"),
         created_at: Timestamp(1),

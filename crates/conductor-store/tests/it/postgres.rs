@@ -129,7 +129,8 @@ async fn template() -> String {
         include_str!("../../migrations/postgres/0003_duties.sql"),
         include_str!("../../migrations/postgres/0004_keys.sql"),
         include_str!("../../migrations/postgres/0005_search.sql"),
-        include_str!("../../migrations/postgres/0006_answers.sql")
+        include_str!("../../migrations/postgres/0006_answers.sql"),
+        include_str!("../../migrations/postgres/0007_figures.sql")
     );
     let digest = Digest::of(text.as_bytes());
     let name = format!(

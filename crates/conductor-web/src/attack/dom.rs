@@ -14,11 +14,47 @@ use crate::page::asset;
 const HTML: &str = "http://www.w3.org/1999/xhtml";
 
 /// Elements that make a page what it is: as many of each as without a hostile text.
-const COUNTED: [&str; 29] = [
-    "html", "head", "meta", "title", "link", "script", "body", "header", "nav", "main", "footer", "section",
-    "article", "kbd", "h1", "h2", "form", "label", "input", "button", "select", "option", "textarea",
-    "details", "summary", "time", "svg", "path", "dialog",
+const COUNTED: [&str; 34] = [
+    "html",
+    "head",
+    "meta",
+    "title",
+    "link",
+    "script",
+    "body",
+    "header",
+    "nav",
+    "main",
+    "footer",
+    "section",
+    "article",
+    "kbd",
+    "h1",
+    "h2",
+    "form",
+    "label",
+    "input",
+    "button",
+    "select",
+    "option",
+    "textarea",
+    "details",
+    "summary",
+    "time",
+    "svg",
+    "path",
+    "dialog",
+    "figure",
+    "figcaption",
+    "dl",
+    "dt",
+    "dd",
 ];
+const SVG: &str = "http://www.w3.org/2000/svg";
+/// What charts are drawn with: as many of each as without a hostile text, too.
+const DRAWN: [&str; 5] = ["svg", "g", "title", "rect", "path"];
+/// Where charts are drawn; all of it is numbers.
+const PLACES: [&str; 7] = ["viewBox", "preserveAspectRatio", "x", "y", "width", "height", "d"];
 /// Elements that only show text; rendered markdown and colours make more or fewer of them.
 const TEXT: [&str; 24] = [
     "a",
@@ -120,20 +156,29 @@ pub(crate) fn read(html: &str) -> Found {
     found
 }
 
+fn is_place(name: &str, value: &str) -> bool {
+    let is_number = |c: char| c.is_ascii_digit() || " Mh".contains(c);
+    PLACES.contains(&name) && (value == "none" || value.chars().all(is_number))
+}
+
 fn walk(node: &Handle, found: &mut Found) {
     match &node.data {
         NodeData::Element { name, attrs, .. } => {
             let element = &*name.local;
-            if &*name.ns != HTML {
+            let is_drawn = &*name.ns == SVG && DRAWN.contains(&element);
+            if &*name.ns != HTML && !is_drawn {
                 found.foreign.push(format!("<{element}> of {}", &*name.ns));
             }
             let is_text = TEXT.contains(&element) || EMPTY.contains(&element);
-            if COUNTED.contains(&element) {
+            if COUNTED.contains(&element) || is_drawn {
                 *found.shape.entry(element.to_owned()).or_default() += 1;
             } else if !is_text {
                 found.foreign.push(format!("<{element}>"));
             }
             for attribute in attrs.borrow().iter() {
+                if is_drawn && is_place(&attribute.name.local, &attribute.value) {
+                    continue;
+                }
                 if let Some(foreign) = foreign(element, &attribute.name.local, &attribute.value) {
                     found.foreign.push(foreign);
                 }

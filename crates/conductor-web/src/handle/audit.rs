@@ -15,11 +15,12 @@ use bytes::Bytes;
 use conductor_domain::digest::Digest;
 
 use crate::actor::Actor;
-use crate::api::{AuditView, RecordList, ReplayView};
+use crate::api::{AuditView, MetricsView, RecordList, ReplayView};
 use crate::door::Door;
 use crate::error::Error;
 use crate::extract::{Asked, NamedRun};
 use crate::guard::only;
+use crate::metrics::MetricsQuery;
 use crate::once;
 use crate::search::{Format, RecordQuery};
 
@@ -54,6 +55,15 @@ pub(crate) async fn records(
     Asked(query): Asked<RecordQuery>,
 ) -> Result<Json<RecordList>, Error> {
     Ok(Json(door.reader.records(&query, actor.rank.into()).await?))
+}
+
+/// Counts runs.
+pub(crate) async fn metrics(
+    State(door): State<Arc<Door>>,
+    Asked(query): Asked<MetricsQuery>,
+) -> Result<Json<MetricsView>, Error> {
+    let now = door.settings.clock.now();
+    Ok(Json(door.reader.metrics(&query, now).await?))
 }
 
 /// Hands everything that is found out as a file.

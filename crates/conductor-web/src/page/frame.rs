@@ -19,6 +19,7 @@ pub(crate) enum Section {
     Approvals,
     Projects,
     Audit,
+    Metrics,
     Stop,
     Settings,
     Elsewhere,

@@ -99,7 +99,7 @@ impl Browser {
     }
 }
 
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "/",
     "/runs",
     "/runs?view=list",
@@ -108,6 +108,7 @@ const PAGES: [&str; 11] = [
     "/approvals",
     "/projects",
     "/audit",
+    "/figures",
     "/stop",
     "/start",
     "/settings",

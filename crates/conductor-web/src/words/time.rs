@@ -46,6 +46,14 @@ pub fn precise(then: Timestamp) -> String {
     )
 }
 
+/// Says which day it was, in UTC: `2026-01-31`.
+pub fn day(then: Timestamp) -> String {
+    jiff::Timestamp::from_microsecond(then.0).map_or_else(
+        |_| then.0.to_string(),
+        |then| then.strftime("%Y-%m-%d").to_string(),
+    )
+}
+
 /// Reads a day, of which it is the beginning, or a time; in UTC where nothing else is said.
 pub fn parse(said: &str) -> Result<Timestamp, Error> {
     read(said, 0)

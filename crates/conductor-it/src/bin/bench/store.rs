@@ -282,6 +282,8 @@ impl Stream {
             pull_request: None,
             deadline: None,
             state: format!(r#"{{"filler":"{}"}}"#, "x".repeat(2_000)),
+            figures: String::new(),
+            ended_at: None,
             seq: self.seq,
             head: self.head.clone(),
             created_at: Timestamp(1),
