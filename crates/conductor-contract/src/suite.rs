@@ -110,6 +110,7 @@ suites! { $
     views {
         runs_are_listed_newest_first
         every_filter_filters
+        text_is_found_in_either_case_and_as_it_is_written
         pages_join_without_gap_or_repeat
         effects_of_a_run_are_listed_in_the_order_asked
         a_later_forge_write_replaces_the_earlier_in_its_place
@@ -141,6 +142,7 @@ suites! { $
         calls_come_back_in_order
         a_repeated_call_is_left_as_it_is
         logs_of_invocations_are_apart
+        calls_are_read_in_parts
     }
     resources {
         a_taken_resource_is_nobody_elses

@@ -4,7 +4,7 @@
 
 use conductor_domain::id::EffectId;
 use conductor_domain::time::Timestamp;
-use conductor_port::blobs::ToolCall;
+use conductor_port::blobs::{CallPage, ToolCall};
 
 use crate::Subject;
 use crate::given::{effect_id, run_id};
@@ -58,4 +58,40 @@ pub(crate) async fn logs_of_invocations_are_apart(subject: &Subject) {
     append(subject, &[call(&here, 1), call(&there, 1)]).await;
     assert_eq!(subject.tool_log.read(&here).await, Ok(vec![call(&here, 1)]));
     assert_eq!(subject.tool_log.read(&effect_id("r-1", 2)).await, Ok(vec![]));
+}
+
+/// TOOL-4, UI-1: a reader of thousands of calls gets them in parts, the newest first, or only those that were stopped.
+pub(crate) async fn calls_are_read_in_parts(subject: &Subject) {
+    let (here, there) = (effect_id("r-1", 1), effect_id("r-1", 11));
+    let calls: Vec<ToolCall> = (1..=9)
+        .map(|n| ToolCall {
+            decision: ["allow", "deny", "require_approval"][usize::try_from(n % 3).expect("small")]
+                .to_owned(),
+            ..call(&here, n)
+        })
+        .collect();
+    append(subject, &calls).await;
+    append(subject, &[call(&there, 1)]).await;
+    let numbers = async |before: Option<u64>, stopped: bool, limit: u32| {
+        let part = CallPage {
+            before,
+            stopped,
+            limit,
+        };
+        let read = subject
+            .tool_log
+            .page(&here, &part)
+            .await
+            .expect("the calls are read");
+        for call in &read {
+            assert_eq!(calls.iter().find(|kept| kept.n == call.n), Some(call));
+        }
+        read.iter().map(|call| call.n).collect::<Vec<u64>>()
+    };
+    assert_eq!(numbers(None, false, 4).await, [9, 8, 7, 6]);
+    assert_eq!(numbers(Some(6), false, 4).await, [5, 4, 3, 2]);
+    assert_eq!(numbers(Some(2), false, 4).await, [1]);
+    assert_eq!(numbers(Some(1), false, 4).await, Vec::<u64>::new());
+    assert_eq!(numbers(None, true, 3).await, [8, 7, 5]);
+    assert_eq!(numbers(Some(5), true, 3).await, [4, 2, 1]);
 }

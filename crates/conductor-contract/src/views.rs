@@ -56,6 +56,45 @@ pub(crate) async fn runs_are_listed_newest_first(subject: &Subject) {
     assert!(listed(subject, RunFilter { limit: 0, ..some() }).await.is_empty());
 }
 
+/// UI-1: what is searched for is text, never a pattern; the three stores fold the same letters.
+pub(crate) async fn text_is_found_in_either_case_and_as_it_is_written(subject: &Subject) {
+    for (run, issue, title) in [
+        ("r-a", 17, "Fix the PARSER"),
+        ("r-b", 7, "100% of it!"),
+        ("r-c", 2, "100 of it"),
+        ("r-d", 3, "snake_case \\ 'quoted'"),
+        ("r-e", 4, "Ärger"),
+    ] {
+        let row = RunRow {
+            issue,
+            title: title.to_owned(),
+            ..row(run, 1)
+        };
+        with_row(subject, row).await;
+    }
+    for (text, expected) in [
+        ("the parser", vec!["r-a"]),
+        ("FIX", vec!["r-a"]),
+        ("100%", vec!["r-b"]),
+        ("it!", vec!["r-b"]),
+        ("e_c", vec!["r-d"]),
+        ("\\ 'q", vec!["r-d"]),
+        ("#7", vec!["r-b"]),
+        ("R-C", vec!["r-c"]),
+        ("octo/HELLO r-e", vec!["r-e"]),
+        ("Ärger", vec!["r-e"]),
+        ("ärger", vec![]),
+        ("%", vec!["r-b"]),
+        ("nowhere", vec![]),
+    ] {
+        let filter = RunFilter {
+            text: Some(text.to_owned()),
+            ..some()
+        };
+        assert_eq!(listed(subject, filter).await, expected, "{text}");
+    }
+}
+
 pub(crate) async fn every_filter_filters(subject: &Subject) {
     with_row(subject, row("plain", 1)).await;
     with_row(

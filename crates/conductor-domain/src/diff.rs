@@ -24,6 +24,25 @@ pub struct Inspection {
     /// What kind of change it is.
     #[serde(default, skip_serializing_if = "ChangeClass::is_code")]
     pub class: ChangeClass,
+    /// The paths whose change the rendering does not hold whole; nobody can approve what is not shown (S-49).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unshown: Vec<String>,
+}
+
+/// So many paths are named where one would do to refuse.
+const MOST_NAMED: usize = 20;
+
+impl Inspection {
+    /// Objects to what an approval would have to show and cannot (S-49).
+    pub(crate) fn objections_to_an_approval(&self) -> Vec<Finding> {
+        let cut = [Some(&self.rendered), self.dependencies.as_ref()];
+        let is_cut = cut.into_iter().flatten().any(|text| text.truncated);
+        let whole = is_cut.then(String::new);
+        let paths = self.unshown.iter().take(MOST_NAMED).cloned().chain(whole);
+        paths
+            .map(|path| Finding::of_path(FindingKind::Unshown, path, Severity::Violation))
+            .collect()
+    }
 }
 
 /// What kind of change it is, told by its paths alone (RUN-14); a later one includes those before.
@@ -183,6 +202,8 @@ pub enum FindingKind {
     ManyFindings,
     /// An issue by somebody whose words do not count as trusted (BEY-10).
     UntrustedIssue,
+    /// A change that is longer than can be shown whole, where a person would have to approve it (S-49).
+    Unshown,
 }
 
 /// What follows from a finding.
@@ -218,6 +239,7 @@ impl std::fmt::Display for FindingKind {
             Self::DependencyChange => "dependencies changed",
             Self::ManyFindings => "too many findings",
             Self::UntrustedIssue => "written by somebody whose words do not count as trusted",
+            Self::Unshown => "too long to be shown whole",
         })
     }
 }

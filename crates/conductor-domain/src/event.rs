@@ -85,11 +85,21 @@ pub enum Event {
     /// The Implementer is done; its work is being committed.
     ImplementationFinished,
     /// The work was committed.
-    WorkCommitted { commit: CommitId, tree: CommitId },
+    WorkCommitted {
+        commit: CommitId,
+        tree: CommitId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Artifact>,
+    },
     /// The work is being moved onto a newer base.
     RebaseBegan,
     /// The work stands on the new base.
-    WorkRebased { base: CommitId, head: CommitId },
+    WorkRebased {
+        base: CommitId,
+        head: CommitId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Artifact>,
+    },
     /// The test command is being run.
     TestingBegan { commit: CommitId, then: AfterTests },
     /// The test command ran.

@@ -160,7 +160,7 @@ fn apply(run: &mut Run, event: &Event) {
                 });
             }
         }
-        Event::WorkRebased { base, head } => {
+        Event::WorkRebased { base, head, .. } => {
             run.heard.base_moved = None;
             if let Some(workspace) = &mut run.workspace {
                 workspace.base = base.clone();

@@ -207,6 +207,9 @@ pub enum Report {
         commit: CommitId,
         /// Its tree.
         tree: CommitId,
+        /// What it changes in all, rendered for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Artifact>,
     },
     /// There was nothing to commit.
     NothingToCommit,
@@ -226,6 +229,9 @@ pub enum Report {
         base: CommitId,
         /// The new head.
         head: CommitId,
+        /// What it changes in all, rendered for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Artifact>,
     },
     /// The work does not fit the new base.
     RebaseConflicted {

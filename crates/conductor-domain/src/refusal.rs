@@ -97,6 +97,9 @@ pub enum Refusal {
     /// No such override is in force.
     #[error("the run has no such override in force")]
     NoSuchRelief,
+    /// What is to be approved was cut when it was kept (S-49).
+    #[error("what is to be approved is longer than can be shown whole")]
+    NotShownWhole,
 }
 
 fn hold_name(kind: HoldKind) -> &'static str {
@@ -134,6 +137,7 @@ impl Refusal {
             Self::JustificationUnfit { .. } => "CDR0118",
             Self::ReliefTooLong => "CDR0119",
             Self::NoSuchRelief => "CDR0120",
+            Self::NotShownWhole => "CDR0121",
         }
     }
 
@@ -166,6 +170,7 @@ impl Refusal {
                 "give it minutes with --for; what must last is a policy (`conductor policy set`)"
             }
             Self::NoSuchRelief => "`conductor policy overrides <run>` lists them",
+            Self::NotShownWhole => "send it back with `conductor run revise`, or cancel the run",
             Self::UnknownEffect | Self::ReportDoesNotFit { .. } | Self::InvocationIsOver | Self::NotDue => {
                 "this comes from inside Conductor; if you see it, please report it"
             }

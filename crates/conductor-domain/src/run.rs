@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::artifact::Artifact;
 use crate::board::OwnFields;
 use crate::diff::Weighed;
 use crate::effect::EffectKind;
@@ -15,7 +16,7 @@ use crate::hold::{HoldKind, Holds};
 use crate::id::{CommitId, EffectId, RunId};
 use crate::invocation::{CallWish, Purpose};
 use crate::message::CheckNote;
-use crate::phase::{Phase, Workspace};
+use crate::phase::{Phase, Proposing, ProposingStep, Workspace};
 use crate::relief::Relief;
 use crate::spec::{Priority, RunSpec};
 use crate::throttle::Throttle;
@@ -199,6 +200,40 @@ impl Run {
     pub fn gate(&self) -> Option<&Gate> {
         let call = self.call.as_ref().map(|call| &call.gate);
         call.or_else(|| self.phase.gate())
+    }
+
+    /// What the open question asks to approve, in the order a person should read it.
+    pub fn asked(&self) -> Vec<&Artifact> {
+        if let Some(call) = &self.call {
+            return vec![&call.wish.text];
+        }
+        match &self.phase {
+            Phase::AwaitingPlanApproval(waiting) => vec![
+                &waiting.issue.artifact,
+                &waiting.plan.artifact,
+                &waiting.review.artifact,
+            ],
+            Phase::Proposing(Proposing {
+                step: ProposingStep::AwaitingApproval { inspection, .. },
+                ..
+            }) => {
+                let dependencies = inspection.dependencies.iter();
+                dependencies.chain([&inspection.rendered]).collect()
+            }
+            Phase::Pending(_)
+            | Phase::Planning(_)
+            | Phase::Executing(_)
+            | Phase::Proposing(_)
+            | Phase::AwaitingMerge(_)
+            | Phase::Completed
+            | Phase::Cancelled { .. }
+            | Phase::Failed { .. } => vec![],
+        }
+    }
+
+    /// Tells whether all that the open question asks to approve can be shown; what was cut can not be approved (S-49).
+    pub fn shows_all_it_asks(&self) -> bool {
+        self.asked().into_iter().all(|artifact| !artifact.truncated)
     }
 
     /// Tells whether the run stands still.

@@ -60,7 +60,10 @@ pub(crate) async fn anchor_or_complain(engine: &Engine) {
         .await;
     let done = done.map_err(|error| match error {
         SubmitError::Fault(fault) => fault,
-        SubmitError::Refused(_) | SubmitError::InstanceRefused(_) | SubmitError::IssueHasRun { .. } => {
+        SubmitError::Refused(_)
+        | SubmitError::InstanceRefused(_)
+        | SubmitError::Stale { .. }
+        | SubmitError::IssueHasRun { .. } => {
             Fault::permanent(format!("the instance refused an anchor: {error}"))
         }
     });

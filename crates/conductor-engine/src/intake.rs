@@ -12,10 +12,11 @@ use conductor_domain::hold::HoldKind;
 use conductor_domain::id::{IssueNumber, RunId};
 use conductor_domain::input::{Input, PolicyVerdict};
 use conductor_domain::instance::{Instance, InstanceInput, decide_instance};
+use conductor_domain::phase::PhaseName;
 use conductor_domain::refusal::Refusal;
 use conductor_domain::time::Timestamp;
 use conductor_domain::{Context, Run, decide};
-use conductor_port::inbox::{Accepted, Submission, SubmitError};
+use conductor_port::inbox::{Accepted, Seen, Submission, SubmitError};
 use conductor_port::ledger::{AppendError, RunRow, Settlement, StreamId};
 use conductor_port::views::{RunFilter, Views};
 use tracing::Instrument as _;
@@ -41,6 +42,8 @@ pub(crate) struct Arrival {
     pub(crate) cause: String,
     /// The effect whose report this is.
     pub(crate) settles: Option<Settlement>,
+    /// What it was decided on.
+    pub(crate) seen: Seen,
 }
 
 /// What came of an arrival that was accepted.
@@ -58,6 +61,8 @@ pub(crate) enum NotTaken {
     Refused(#[from] Refusal),
     #[error("the lease of the effect is lost")]
     LeaseLost,
+    #[error("the run is {now} now")]
+    Stale { seen: Seen, now: PhaseName },
     #[error("issue {number} is being worked on by run {run}")]
     IssueHasRun { number: IssueNumber, run: RunId },
     #[error(transparent)]
@@ -68,6 +73,7 @@ impl From<NotTaken> for SubmitError {
     fn from(not_taken: NotTaken) -> Self {
         match not_taken {
             NotTaken::Refused(refusal) => Self::Refused(refusal),
+            NotTaken::Stale { seen, now } => Self::Stale { seen, now },
             NotTaken::LeaseLost => Self::Fault(Fault::conflict("the lease of the effect is lost")),
             NotTaken::IssueHasRun { number, run } => Self::IssueHasRun { number, run },
             NotTaken::Fault(fault) => Self::Fault(fault),
@@ -93,6 +99,7 @@ pub(crate) async fn submit(engine: &Engine, submission: Submission) -> Result<Ac
         input,
         dedupe,
         cause,
+        seen,
     } = submission;
     let taken = take_in(
         engine,
@@ -102,6 +109,7 @@ pub(crate) async fn submit(engine: &Engine, submission: Submission) -> Result<Ac
             dedupe,
             cause,
             settles: None,
+            seen,
         },
     )
     .await?;
@@ -134,6 +142,7 @@ async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, N
     let policy = Box::pin(verdict::reach(engine, &arrival.run, &input)).await?;
     for _ in 0..TRIES {
         let standing = standing(engine.ports.views.as_ref(), &arrival.run).await?;
+        check_seen(arrival.seen, &standing)?;
         let context = Context {
             now: engine.ports.clock.now(),
             seq: standing.seq + 1,
@@ -186,6 +195,23 @@ async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, N
         arrival.run
     ))
     .into())
+}
+
+/// Refuses what was decided on a run that is another one by now; checked on the very state that is decided on.
+fn check_seen(seen: Seen, standing: &Standing) -> Result<(), NotTaken> {
+    // Where there is no run, the machine says so itself.
+    let Some(now) = standing.run.as_ref().map(|run| run.phase.name()) else {
+        return Ok(());
+    };
+    let is_current = match seen {
+        Seen::Anything => true,
+        Seen::Phase(phase) => phase == now,
+        Seen::Record(seq) => seq == standing.seq,
+    };
+    if is_current {
+        return Ok(());
+    }
+    Err(NotTaken::Stale { seen, now })
 }
 
 /// A stream grows and never shrinks; one that ends before what its readers saw has lost records.
@@ -363,6 +389,7 @@ async fn reconcile_kill_switch_of(engine: &Engine, run: &RunId) -> Result<bool, 
         dedupe: None,
         cause: StreamId::Instance.as_key(),
         settles: None,
+        seen: Seen::Anything,
     };
     match take_in(engine, arrival).await {
         Ok(_taken) => Ok(true),
@@ -371,7 +398,7 @@ async fn reconcile_kill_switch_of(engine: &Engine, run: &RunId) -> Result<bool, 
             tracing::debug!(%run, %refusal, "the kill switch does not concern the run any more");
             Ok(false)
         }
-        Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => Ok(false),
+        Err(NotTaken::LeaseLost | NotTaken::Stale { .. } | NotTaken::IssueHasRun { .. }) => Ok(false),
         Err(NotTaken::Fault(fault)) => Err(fault),
     }
 }

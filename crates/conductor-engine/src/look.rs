@@ -14,6 +14,7 @@ use conductor_domain::id::RunId;
 use conductor_domain::input::{Input, PolicyVerdict};
 use conductor_domain::time::{Millis, Timestamp};
 use conductor_domain::{Context, Run};
+use conductor_port::inbox::Seen;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -106,6 +107,7 @@ async fn look_at(engine: &Engine, run: &Run, subject: NoticeSubject) -> Result<(
         dedupe: None,
         cause: String::new(),
         settles: None,
+        seen: Seen::Anything,
     };
     match intake::take_in(engine, arrival).await {
         Ok(_taken) => Ok(()),
@@ -113,7 +115,7 @@ async fn look_at(engine: &Engine, run: &Run, subject: NoticeSubject) -> Result<(
             tracing::debug!(run = %run.id(), %refusal, "the run has moved on");
             Ok(())
         }
-        Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => Ok(()),
+        Err(NotTaken::LeaseLost | NotTaken::Stale { .. } | NotTaken::IssueHasRun { .. }) => Ok(()),
         Err(NotTaken::Fault(fault)) => Err(fault),
     }
 }

@@ -30,10 +30,11 @@ pub(crate) use abandon::abandon;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use conductor_domain::Run;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::effect::Effect;
 use conductor_domain::fault::Fault;
-use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::id::{CommitId, EffectId, RunId};
 use conductor_domain::input::Report;
 use conductor_domain::invocation::{Outcome, Remains};
 use conductor_domain::message::{self, Message};
@@ -289,11 +290,28 @@ impl Performance<'_> {
 
     /// What the run was started with; fixed for its whole life, so reading it leaves no choice.
     async fn spec(&self) -> Result<RunSpec, Fault> {
+        Ok(self.state().await?.spec)
+    }
+
+    async fn state(&self) -> Result<Run, Fault> {
         let standing = intake::standing(self.ports().views.as_ref(), self.run()).await?;
         standing
             .run
-            .map(|run| run.spec)
             .ok_or_else(|| Fault::permanent(format!("there is no run {} to this effect", self.run())))
+    }
+
+    /// Keeps what the run changes in all with a commit, from the base that it stands on.
+    async fn keep_change(&self, head: &CommitId) -> Result<Artifact, Fault> {
+        let workspace = self.state().await?.workspace;
+        let workspace = workspace
+            .ok_or_else(|| Fault::permanent(format!("run {} commits without a workspace", self.run())))?;
+        self.keep_change_from(&workspace.base, head).await
+    }
+
+    /// Keeps the difference between two commits, rendered; nothing is decided from it.
+    async fn keep_change_from(&self, base: &CommitId, head: &CommitId) -> Result<Artifact, Fault> {
+        let diff = self.ports().workspace.diff(self.run(), base, head).await?;
+        self.keep(ArtifactKind::Diff, &diff.rendered).await
     }
 
     /// Keeps text without its secrets.

@@ -11,7 +11,7 @@ use conductor_domain::input::{Input, Report};
 use conductor_domain::instance::InstanceInput;
 use conductor_domain::invocation::Outcome;
 use conductor_domain::time::Millis;
-use conductor_port::inbox::SubmitError;
+use conductor_port::inbox::{Seen, SubmitError};
 use tracing::Instrument as _;
 
 use crate::crash::crash_point;
@@ -51,7 +51,7 @@ pub(crate) async fn report(engine: &Engine, job: &Job, result: Result<Report, Fa
                 tracing::debug!(effect = %job.request.id, "a report was kept, and the answer to it lost");
                 break Reported::Settled;
             }
-            Err(refused @ (NotTaken::Refused(_) | NotTaken::IssueHasRun { .. })) => {
+            Err(refused @ (NotTaken::Refused(_) | NotTaken::Stale { .. } | NotTaken::IssueHasRun { .. })) => {
                 tracing::error!(effect = %job.request.id, %refused, "a report was refused; the effect is set aside");
                 engine.set_aside(&job.request.id);
                 break Reported::Settled;
@@ -90,6 +90,7 @@ async fn submit(engine: &Engine, job: &Job, input: &Input) -> Result<(), NotTake
             dedupe: None,
             cause: job.request.id.to_string(),
             settles: Some(job.settlement.clone()),
+            seen: Seen::Anything,
         };
         intake::take_in(engine, arrival).await.map(|_taken| ())
     }
@@ -171,6 +172,7 @@ async fn suspend_account(engine: &Engine, input: &Input) -> Result<(), Fault> {
         Err(
             refused @ (SubmitError::Refused(_)
             | SubmitError::InstanceRefused(_)
+            | SubmitError::Stale { .. }
             | SubmitError::IssueHasRun { .. }),
         ) => Err(Fault::permanent(format!(
             "the instance refused to suspend account {account}: {refused}"
@@ -206,13 +208,14 @@ pub(crate) async fn settle_what_never_began(engine: &Engine, run: &RunId) -> Res
             dedupe: Some(format!("stopped/{effect}")),
             cause: effect.to_string(),
             settles: None,
+            seen: Seen::Anything,
         };
         match intake::take_in(engine, arrival).await {
             Ok(_taken) => settled += 1,
             Err(NotTaken::Refused(refusal)) => {
                 tracing::debug!(%effect, %refusal, "somebody else reported the stop");
             }
-            Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => {}
+            Err(NotTaken::LeaseLost | NotTaken::Stale { .. } | NotTaken::IssueHasRun { .. }) => {}
             Err(NotTaken::Fault(fault)) => return Err(fault),
         }
     }

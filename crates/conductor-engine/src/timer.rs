@@ -8,6 +8,7 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::RunId;
 use conductor_domain::input::Input;
 use conductor_port::duty::Duty;
+use conductor_port::inbox::Seen;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -75,6 +76,7 @@ async fn tell(engine: &Engine, run: &RunId) -> Result<(), Fault> {
         dedupe: None,
         cause: String::new(),
         settles: None,
+        seen: Seen::Anything,
     };
     match intake::take_in(engine, arrival).await {
         Ok(_taken) => Ok(()),
@@ -82,7 +84,7 @@ async fn tell(engine: &Engine, run: &RunId) -> Result<(), Fault> {
             tracing::debug!(%run, ?deadline, %refusal, "the run has moved on");
             Ok(())
         }
-        Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => Ok(()),
+        Err(NotTaken::LeaseLost | NotTaken::Stale { .. } | NotTaken::IssueHasRun { .. }) => Ok(()),
         Err(NotTaken::Fault(fault)) => Err(fault),
     }
 }

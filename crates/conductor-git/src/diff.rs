@@ -74,6 +74,8 @@ pub struct Diff {
     pub passing: Vec<Change>,
     /// The difference as text, for people only.
     pub rendered: String,
+    /// The paths, as they are shown, whose change is not whole in it.
+    pub unshown: Vec<String>,
 }
 
 /// Compares the trees of two commits of the run.
@@ -93,12 +95,13 @@ pub(crate) async fn diff(git: &Git, repo: &RunRepo, from: &CommitId, to: &Commit
         .await?;
     mark::mark(&mut changes, &blobs, &names);
     let rendering = tokio::task::spawn_blocking(move || {
-        let rendered = render::render(&changes, &blobs);
+        let (rendered, unshown) = render::render(&changes, &blobs);
         Diff {
             digest,
             changes,
             passing,
             rendered,
+            unshown,
         }
     });
     rendering.await.map_err(|e| Error::UnexpectedOutput {
@@ -181,7 +184,7 @@ async fn passing(
 pub fn read_raw_diff(raw: &[u8], names: &[u8]) -> Result<(Vec<Change>, String), Error> {
     let (mut changes, blobs) = (parse(raw)?, Blobs::default());
     mark::mark(&mut changes, &blobs, names);
-    let rendered = render::render(&changes, &blobs);
+    let (rendered, _unshown) = render::render(&changes, &blobs);
     Ok((changes, rendered))
 }
 

@@ -355,6 +355,7 @@ impl Workspace for GitWorkspace {
             changes: told(found.changes),
             passing: told(found.passing),
             rendered: found.rendered,
+            unshown: found.unshown,
         })
     }
 

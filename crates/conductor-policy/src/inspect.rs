@@ -325,7 +325,7 @@ fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) 
 
 fn severity(kind: FindingKind) -> Severity {
     match kind {
-        FindingKind::ForbiddenPath | FindingKind::ManyFindings => Severity::Violation,
+        FindingKind::ForbiddenPath | FindingKind::ManyFindings | FindingKind::Unshown => Severity::Violation,
         FindingKind::OutsidePlan
         | FindingKind::Gitlink
         | FindingKind::GitSettings

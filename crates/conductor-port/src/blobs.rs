@@ -63,6 +63,17 @@ pub struct ToolCall {
     pub hash: String,
 }
 
+/// Which calls of an invocation to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallPage {
+    /// Only calls with a lower number.
+    pub before: Option<u64>,
+    /// Only calls that were not plainly allowed.
+    pub stopped: bool,
+    /// At most so many.
+    pub limit: u32,
+}
+
 /// Keeps the calls of tools. One writer per invocation.
 #[async_trait]
 pub trait ToolLog: Send + Sync + std::fmt::Debug {
@@ -71,4 +82,7 @@ pub trait ToolLog: Send + Sync + std::fmt::Debug {
 
     /// Reads the calls of one invocation, in order.
     async fn read(&self, invocation: &EffectId) -> Result<Vec<ToolCall>, Fault>;
+
+    /// Reads a part of the calls of one invocation, newest first.
+    async fn page(&self, invocation: &EffectId, part: &CallPage) -> Result<Vec<ToolCall>, Fault>;
 }

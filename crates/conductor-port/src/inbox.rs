@@ -7,6 +7,7 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::{IssueNumber, RunId};
 use conductor_domain::input::Input;
 use conductor_domain::instance::{InstanceInput, InstanceRefusal};
+use conductor_domain::phase::PhaseName;
 use conductor_domain::refusal::Refusal;
 
 /// Why a submission was not accepted.
@@ -18,6 +19,14 @@ pub enum SubmitError {
     /// The instance said no.
     #[error(transparent)]
     InstanceRefused(#[from] InstanceRefusal),
+    /// What the submitter looked at is not what stands there now.
+    #[error("the run is {now} now")]
+    Stale {
+        /// What was looked at.
+        seen: Seen,
+        /// The phase that the run is in.
+        now: PhaseName,
+    },
     /// One issue, one run (RUN-5), and another start was faster.
     #[error("issue {number} is being worked on by run {run}")]
     IssueHasRun {
@@ -40,6 +49,18 @@ pub struct Accepted {
     pub duplicate: bool,
 }
 
+/// What the submitter saw of the run; checked in the very step that decides, so that nothing can come in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Seen {
+    /// It is meant whatever the run does.
+    #[default]
+    Anything,
+    /// It is meant for this phase.
+    Phase(PhaseName),
+    /// It is meant for the run as it stood after this record.
+    Record(u64),
+}
+
 /// Who submits, for the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
@@ -51,6 +72,8 @@ pub struct Submission {
     pub dedupe: Option<String>,
     /// What it answers or where it came from: a delivery, an address; kept as the fact's cause.
     pub cause: String,
+    /// What it was decided on.
+    pub seen: Seen,
 }
 
 /// Takes inputs in. Durable before it returns.

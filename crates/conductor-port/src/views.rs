@@ -28,6 +28,8 @@ pub struct RunFilter {
     pub pull_request: Option<u64>,
     /// Only for this issue.
     pub issue: Option<u64>,
+    /// Only those that have this text in their title, repository, id or `#issue`; ASCII letters match in either case.
+    pub text: Option<String>,
     /// Only runs listed after this one.
     pub after: Option<RunId>,
     /// At most so many.

@@ -109,6 +109,8 @@ pub struct Diff {
     pub passing: Vec<Change>,
     /// The rendered difference, for people.
     pub rendered: String,
+    /// The paths whose change is not whole in it: too long, or more than is read.
+    pub unshown: Vec<String>,
 }
 
 /// A file of a commit.

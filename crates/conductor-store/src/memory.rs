@@ -18,7 +18,7 @@ use conductor_domain::id::{EffectId, OperatorName, RepoId, RunId};
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::answer::{Answers, Begun, KeptAnswer, NamedWrite};
-use conductor_port::blobs::{Blobs, KeptBytes, ToolCall, ToolLog};
+use conductor_port::blobs::{Blobs, CallPage, KeptBytes, ToolCall, ToolLog};
 use conductor_port::duty::{Duties, Duty, DutyWish, Holder};
 use conductor_port::key::{self, Key, KeyKind, Keys};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
@@ -148,6 +148,15 @@ impl ToolLog for Memory {
             .calls
             .range(from)
             .map(|(_, call)| call.clone())
+            .collect())
+    }
+
+    async fn page(&self, invocation: &EffectId, part: &CallPage) -> Result<Vec<ToolCall>, Fault> {
+        let calls = self.read(invocation).await?.into_iter().rev();
+        Ok(calls
+            .filter(|call| part.before.is_none_or(|before| call.n < before))
+            .filter(|call| !part.stopped || call.decision != "allow")
+            .take(part.limit as usize)
             .collect())
     }
 }

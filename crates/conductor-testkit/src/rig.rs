@@ -9,7 +9,7 @@ use conductor_domain::id::RunId;
 use conductor_domain::input::{Action, Input};
 use conductor_domain::instance::{InstanceInput, Registration, TestEgress};
 use conductor_engine::{Engine, Options, Ports};
-use conductor_port::inbox::{Accepted, Inbox as _, Submission, SubmitError};
+use conductor_port::inbox::{Accepted, Inbox as _, Seen, Submission, SubmitError};
 use conductor_port::ledger::{Ledger as _, Record, StreamId};
 use conductor_port::views::Views as _;
 use tokio::sync::broadcast::error::RecvError;
@@ -129,6 +129,7 @@ impl Rig {
                 input,
                 dedupe: None,
                 cause,
+                seen: Seen::Anything,
             })
             .await
     }

@@ -317,6 +317,7 @@ impl Workspace for FakeWorkspace {
             changes,
             passing,
             rendered,
+            unshown: vec![],
         })
     }
 

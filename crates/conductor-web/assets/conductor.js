@@ -22,6 +22,7 @@
       if (!answer.ok) throw new Error(String(answer.status));
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       document.title = fresh.title;
+      ring(waiting(fresh.title));
       for (const part of document.querySelectorAll("[data-part]")) {
         const other = fresh.getElementById(part.id);
         if (!other || part.innerHTML === other.innerHTML) continue;
@@ -41,6 +42,35 @@
       if (again) { again = false; soon(); }
     }
   };
+
+  // What newly waits for a person is told where the browser was asked to, and nobody looks at the page.
+  const waiting = (title) => Number(/^\((\d+)\)/.exec(title)?.[1] ?? 0);
+  let known = waiting(document.title);
+  const isWanted = () => "Notification" in window && Notification.permission === "granted" && localStorage.getItem("notify") === "on";
+  const ring = (count) => {
+    if (count > known && document.hidden && isWanted()) {
+      const note = new Notification("Conductor", { body: `${count} waiting for you`, tag: "conductor" });
+      note.onclick = () => { window.focus(); location.href = "/approvals"; };
+    }
+    known = count;
+  };
+  const bell = document.getElementById("notify");
+  if (bell && "Notification" in window) {
+    const state = document.getElementById("notify-state");
+    const show = () => {
+      bell.textContent = isWanted() ? "Stop telling me" : "Tell me in this browser";
+      state.textContent = Notification.permission === "denied" ? "The browser was told not to." : isWanted() ? "On in this browser." : "Off in this browser.";
+    };
+    bell.addEventListener("click", async () => {
+      const turnOn = !isWanted();
+      if (turnOn) await Notification.requestPermission();
+      localStorage.setItem("notify", turnOn ? "on" : "off");
+      show();
+    });
+    show();
+    document.getElementById("notifications").hidden = false;
+  }
+
   let timer = 0;
   const soon = () => { clearTimeout(timer); timer = setTimeout(refresh, 80); };
 
@@ -81,7 +111,7 @@
     if (code && navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(() => say("copied"), () => {});
   });
 
-  const places = { h: "/", r: "/runs", a: "/approvals", p: "/projects", u: "/audit", m: "/figures" };
+  const places = { h: "/", r: "/runs", a: "/approvals", p: "/projects", o: "/policies", b: "/bulk", u: "/audit", m: "/figures", s: "/settings" };
   let leader = 0;
   const step = (by) => {
     const rows = [...document.querySelectorAll("[data-row]")];

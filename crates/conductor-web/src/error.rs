@@ -12,7 +12,7 @@ use conductor_domain::instance::InstanceRefusal;
 use conductor_domain::refusal::Refusal;
 use conductor_domain::staff::{Rank, StaffRefusal};
 use conductor_domain::time::Millis;
-use conductor_port::inbox::SubmitError;
+use conductor_port::inbox::{Seen, SubmitError};
 
 use crate::api::Problem;
 
@@ -104,6 +104,12 @@ pub enum Error {
     /// What a request was meant for has changed.
     #[error("this is not what it was when the tag of `If-Match` was given")]
     Changed,
+    /// A plan is not to be approved together with others.
+    #[error("this plan is not of low risk: {because}")]
+    NotOfLowRisk {
+        /// Why.
+        because: String,
+    },
     /// The same request is still being done.
     #[error("the first request with this idempotency key is still being done")]
     UnderWay,
@@ -222,6 +228,7 @@ impl Error {
             Self::UnderWay => "CDR0324",
             Self::Forbidden { .. } => "CDR0325",
             Self::TooMany { .. } => "CDR0326",
+            Self::NotOfLowRisk { .. } => "CDR0330",
             Self::Fault(fault) => Cause::of(fault).code(),
         }
     }
@@ -253,6 +260,7 @@ impl Error {
                 "ask somebody who may; `conductor operator rank` changes what you may do"
             }
             Self::TooMany { .. } => "wait a quarter of an hour, or let an admin set a new password",
+            Self::NotOfLowRisk { .. } => "read it by itself and answer it with `conductor run approve`",
             Self::UnderWay => "ask again with the same key in a moment",
             Self::Fault(fault) => Cause::of(fault).hint(),
         }
@@ -272,7 +280,9 @@ impl Error {
             Self::ForeignForm | Self::Forbidden { .. } => StatusCode::FORBIDDEN,
             Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::CannotStart(refusal) => refusal.status(),
-            Self::Refused(_) | Self::Stale { .. } | Self::UnderWay => StatusCode::CONFLICT,
+            Self::Refused(_) | Self::Stale { .. } | Self::NotOfLowRisk { .. } | Self::UnderWay => {
+                StatusCode::CONFLICT
+            }
             Self::Changed => StatusCode::PRECONDITION_FAILED,
             Self::InstanceRefused(refusal) => match refusal {
                 InstanceRefusal::NoSuchProject(_)
@@ -403,6 +413,17 @@ impl From<SubmitError> for Error {
             SubmitError::Refused(refusal) => Self::Refused(refusal),
             SubmitError::InstanceRefused(refusal) => Self::InstanceRefused(refusal),
             SubmitError::IssueHasRun { number, run } => StartRefusal::IssueHasRun { number, run }.into(),
+            SubmitError::Stale {
+                seen: Seen::Phase(seen),
+                now,
+            } => Self::Stale {
+                shown: seen.to_string().replace('_', " "),
+                now: now.to_string().replace('_', " "),
+            },
+            SubmitError::Stale {
+                seen: Seen::Anything | Seen::Record(_),
+                now: _,
+            } => Self::Changed,
             SubmitError::Fault(fault) => Self::Fault(fault),
         }
     }
@@ -450,6 +471,7 @@ impl IntoResponse for Error {
             | Self::Unconfirmed { .. }
             | Self::Stale { .. }
             | Self::Changed
+            | Self::NotOfLowRisk { .. }
             | Self::UnderWay
             | Self::Fault(_) => {}
         }

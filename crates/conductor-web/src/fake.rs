@@ -26,16 +26,17 @@ use conductor_domain::id::{
 use conductor_domain::instance::{
     Instance, InstanceInput, Registration, TestEgress, decide_instance, evolve_instance,
 };
-use conductor_domain::policy::LockedPolicy;
+use conductor_domain::phase::PhaseName;
+use conductor_domain::policy::{LockedPolicy, PolicyLayer};
 use conductor_domain::spec::{
     AgentBackend, AgentSpec, ExecutorName, Limits, Mode, PolicyVersion, Priority, RepoRef, RunSpec,
 };
 use conductor_domain::time::Timestamp;
-use conductor_port::blobs::{Blobs, KeptBytes};
+use conductor_port::blobs::{Blobs, CallPage, KeptBytes, ToolCall, ToolLog};
 use conductor_port::forge::{
     Forge, Issue, NewCheck, NewPullRequest, PastPullRequest, PullRequestReading, RepoDescription,
 };
-use conductor_port::inbox::{Accepted, Inbox, Submission, SubmitError};
+use conductor_port::inbox::{Accepted, Inbox, Seen, Submission, SubmitError};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
 use conductor_port::ledger::{
     AppendError, Batch, Candidates, EffectRow, ForgeWrite, LeaseWish, Leased, Ledger, Projections, Record,
@@ -52,7 +53,7 @@ use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::api::{AuditView, ExpectedView, PolicyText, ReplayView, RulingView, TroubleView};
+use crate::api::{AuditView, ExpectedView, FlawView, PolicyText, ReplayView, RulingView, TroubleView};
 use crate::backstage::{Backstage, Change, Talk};
 use crate::door::{Behind, Door, RunDefaults, Settings, Token, router};
 pub(crate) use answers::FakeAnswers;
@@ -93,6 +94,8 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     /// Runs whose working directory is being made.
     pub(crate) begun: Vec<RunId>,
+    /// The calls of the one invocation that every run has.
+    pub(crate) calls: Vec<ToolCall>,
     dedupe: BTreeSet<String>,
     pub(crate) blobs: BTreeMap<Digest, Vec<u8>>,
 }
@@ -151,6 +154,7 @@ impl Fake {
     pub(crate) fn reader(&self) -> Reader {
         let fake = Arc::new(self.clone());
         Reader::new(
+            fake.clone(),
             fake.clone(),
             fake.clone(),
             fake.clone(),
@@ -366,6 +370,13 @@ impl Inbox for Fake {
         if world.down {
             return Err(Fault::transient("the database is locked").into());
         }
+        let row = world.rows.iter().find(|row| row.run == submission.run);
+        if let Some(now) = row.and_then(|row| PhaseName::parse(&row.phase))
+            && let seen @ Seen::Phase(phase) = submission.seen
+            && phase != now
+        {
+            return Err(SubmitError::Stale { seen, now });
+        }
         let duplicate = submission
             .dedupe
             .clone()
@@ -409,6 +420,11 @@ impl Views for Fake {
                 && filter
                     .pull_request
                     .is_none_or(|number| Some(number) == row.pull_request)
+                && filter
+                    .project
+                    .as_ref()
+                    .is_none_or(|project| *project == row.project)
+                && filter.phase.as_ref().is_none_or(|phase| *phase == row.phase)
                 && (!filter.open || !row.terminal)
                 && (!filter.needs_human || row.needs_human)
         };
@@ -437,7 +453,12 @@ impl Views for Fake {
             stop: false,
             created_at: Timestamp(1),
         };
-        Ok(vec![prepare])
+        let invoke = EffectRow {
+            id: EffectId::parse(format!("{run}.2.0")).expect("an effect's name"),
+            kind: EffectKind::Invoke,
+            ..prepare.clone()
+        };
+        Ok(vec![prepare, invoke])
     }
 
     async fn writes(&self, _: &RunId) -> Result<Vec<ForgeWrite>, Fault> {
@@ -561,6 +582,27 @@ impl Blobs for Fake {
 }
 
 #[async_trait]
+impl ToolLog for Fake {
+    async fn append(&self, _: &[ToolCall]) -> Result<(), Fault> {
+        not_asked()
+    }
+
+    async fn read(&self, _: &EffectId) -> Result<Vec<ToolCall>, Fault> {
+        not_asked()
+    }
+
+    async fn page(&self, invocation: &EffectId, part: &CallPage) -> Result<Vec<ToolCall>, Fault> {
+        let world = self.world();
+        let calls = world.calls.iter().rev().filter(|call| {
+            call.invocation == *invocation
+                && part.before.is_none_or(|before| call.n < before)
+                && (!part.stopped || call.decision != "allow")
+        });
+        Ok(calls.take(part.limit as usize).cloned().collect())
+    }
+}
+
+#[async_trait]
 impl Forge for Fake {
     async fn repository(&self, owner: &str, name: &str) -> Result<Option<RepoDescription>, Fault> {
         Ok((owner == "o").then(|| RepoDescription {
@@ -655,7 +697,40 @@ impl Rules for Fake {
     }
 
     async fn judge(&self, _of: &[LockedPolicy], question: &str) -> Result<Result<RulingView, String>, Fault> {
-        Ok(Err(format!("`{question}` is no question")))
+        let Some(target) = question.strip_prefix("implementer create_file ") else {
+            return Ok(Err(format!("`{question}` is no question")));
+        };
+        let decision = if target.contains(".github") {
+            "deny"
+        } else {
+            "allow"
+        };
+        Ok(Ok(RulingView {
+            decision: decision.to_owned(),
+            reason: "because <b>".to_owned(),
+            policy: "a-policy".to_owned(),
+            rules: vec![],
+            version: Digest::of(b"policies"),
+        }))
+    }
+
+    async fn flaws(
+        &self,
+        _below: &[LockedPolicy],
+        layer: PolicyLayer,
+        text: &str,
+    ) -> Result<Vec<FlawView>, Fault> {
+        let flaw = FlawView {
+            layer,
+            line: 2,
+            column: 7,
+            message: "`wrong` is no policy".to_owned(),
+        };
+        Ok(Vec::from_iter(text.contains("wrong").then_some(flaw)))
+    }
+
+    fn concern(&self, path: &str) -> Option<String> {
+        (path == "Cargo.lock").then(|| "it changes dependencies".to_owned())
     }
 
     async fn expect(&self, _of: &[LockedPolicy], _expectations: &str) -> Result<ExpectedView, Fault> {

@@ -6,6 +6,8 @@ pub(crate) mod instance;
 pub(crate) mod policy;
 pub(crate) mod overrides;
 pub(crate) mod run;
+pub(crate) mod work;
+pub(crate) mod bulk;
 pub(crate) mod audit;
 pub(crate) mod staff;
 

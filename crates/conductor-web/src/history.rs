@@ -3,9 +3,11 @@
 //! Folds the events with the domain's own `evolve`, so that it cannot disagree with it. This module does not know where
 //! records are kept.
 
+use conductor_domain::artifact::Artifact;
 use conductor_domain::egress::EgressDenial;
 use conductor_domain::event::Event;
-use conductor_domain::id::EffectId;
+use conductor_domain::gate::Gate;
+use conductor_domain::id::{CommitId, EffectId};
 use conductor_domain::invocation::Purpose;
 use conductor_domain::plan::Plan;
 use conductor_domain::run::Run;
@@ -27,6 +29,23 @@ pub(crate) struct History {
     pub(crate) attempts: u32,
     pub(crate) saved: Option<String>,
     pub(crate) denials: Vec<(Timestamp, EffectId, EgressDenial)>,
+    pub(crate) change: Option<Change>,
+    asked: Vec<Asked>,
+}
+
+/// What the newest commit changes in all.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    pub(crate) base: CommitId,
+    pub(crate) head: CommitId,
+    pub(crate) text: Artifact,
+}
+
+/// A question that a person was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) gate: Gate,
+    pub(crate) shown: Vec<Artifact>,
 }
 
 /// Reads the event that a decision record holds; a fact holds none.
@@ -60,10 +79,38 @@ impl History {
         }
         self.run = conductor_domain::evolve(self.run.take(), &event);
         let Some(run) = &self.run else { return };
+        if let (Some(text), Some(workspace)) = (change_in(&event), &run.workspace) {
+            self.change = Some(Change {
+                base: workspace.base.clone(),
+                head: workspace.head.clone(),
+                text: text.clone(),
+            });
+        }
+        let is_known = |gate: &Gate| {
+            self.asked
+                .last()
+                .is_some_and(|last| last.gate.subject == gate.subject)
+        };
+        if let Some(gate) = run.gate().filter(|gate| !is_known(gate)) {
+            self.asked.push(Asked {
+                gate: gate.clone(),
+                shown: run.asked().into_iter().cloned().collect(),
+            });
+        }
         let name = run.phase.name().as_str();
         if self.spans.last().is_none_or(|(last, _)| *last != name) {
             self.spans.push((name, record.at));
         }
+    }
+
+    /// The last time that a person was asked the same before the question with this subject.
+    pub(crate) fn asked_before(&self, gate: &Gate) -> Option<&Asked> {
+        let earlier = self
+            .asked
+            .iter()
+            .rev()
+            .skip_while(|asked| asked.gate.subject != gate.subject);
+        earlier.skip(1).find(|asked| asked.gate.kind == gate.kind)
     }
 
     /// Where the time went; the last stay is counted up to the last record.
@@ -84,6 +131,17 @@ impl History {
             })
             .collect()
     }
+}
+
+/// The rendered change that an event brings; of early logs only the one that was inspected is there.
+fn change_in(event: &Event) -> Option<&Artifact> {
+    if let Event::WorkCommitted { change, .. } | Event::WorkRebased { change, .. } = event {
+        return change.as_ref();
+    }
+    if let Event::DiffInspected { inspection } = event {
+        return Some(&inspection.rendered);
+    }
+    None
 }
 
 fn test_view(tests: &TestRun) -> TestView {

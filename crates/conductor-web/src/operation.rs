@@ -10,15 +10,17 @@ use conductor_domain::staff::Rank;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::api::{
-    AcceptedView, ActionRequest, AddOperator, AddProject, Approvals, AuditView, ChangeRank, EffectList,
-    EventList, ExpectedView, GrantEgress, GrantList, GrantOverride, Health, InstanceView, IssueToken,
-    IssuedToken, KillSwitch, LinkView, MetricsView, Nothing, OperatorList, PolicyExpectations, PolicyList,
-    PolicyPlace, PolicyQuestion, PolicyTexts, ProjectList, RecordList, RecordView, RegisterRepo, ReplayView,
-    RepoList, RepoView, RevokeOverride, RulingView, RunDetail, RunList, SetPassword, SetPolicy, StartRun,
-    Started, TokenList, WriteList,
+    AcceptedView, ActionRequest, AddOperator, AddProject, Approvals, ApproveSeveral, AuditView, BulkView,
+    CallList, CancelAll, ChangeRank, ChangeView, EffectList, EventList, ExpectedView, FlawList, GrantEgress,
+    GrantList, GrantOverride, Health, InstanceView, IssueToken, IssuedToken, KillSwitch, LinkView,
+    MetricsView, Nothing, OperatorList, PlanRisks, PolicyExpectations, PolicyList, PolicyPlace,
+    PolicyQuestion, PolicyTexts, ProjectList, RecordList, RecordView, RegisterRepo, ReplayView, RepoList,
+    RepoView, Reprioritize, RevokeOverride, RulingView, RunDetail, RunList, SetPassword, SetPolicy, StartRun,
+    Started, TokenList, VersionList, WriteList,
 };
 use crate::door::Door;
 use crate::handle::run::{EventsQuery, ListQuery};
+use crate::handle::work::{CallsQuery, ChangeQuery};
 use crate::metrics::MetricsQuery;
 use crate::search::RecordQuery;
 use crate::stream::FollowQuery;
@@ -232,12 +234,23 @@ pub const OPERATIONS: &[Operation] = &[
         post(handle::policy::set)
     })
     .needs(Rank::Admin)
-    .by(&["policy set"]),
+    .by(&["policy set"])
+    .on(&["/policies/set"]),
     reading("/policies/texts", "policy_texts", "Shows texts of policies, in the order of their layers.", shape::<PolicyTexts>, || {
         get(handle::policy::texts)
     })
     .asked(shape::<PolicyPlace>)
     .by(&["policy show"]),
+    reading("/policies/versions", "policy_versions", "Lists every version of the policies of a project or a repository, newest first.", shape::<VersionList>, || {
+        get(handle::policy::versions)
+    })
+    .asked(shape::<PolicyPlace>)
+    .by(&["policy history"]),
+    asking("/policies/validate", "validate_policy", "Says what is wrong with a text, at which line and column; stores nothing.", shape::<SetPolicy>, shape::<FlawList>, || {
+        post(handle::policy::validate)
+    })
+    .by(&["policy validate"])
+    .on(&["/policies/set"]),
     asking("/policies/check", "check_policy", "Answers for a request that nobody makes; changes nothing.", shape::<PolicyQuestion>, shape::<RulingView>, || {
         post(handle::policy::check)
     })
@@ -255,6 +268,25 @@ pub const OPERATIONS: &[Operation] = &[
         get(handle::run::approvals)
     })
     .by(&["approvals"]),
+    reading("/bulk/plans", "list_plan_risks", "Lists the plans that wait for approval, with why each is not of low risk.", shape::<PlanRisks>, || {
+        get(handle::bulk::plans)
+    })
+    .by(&["bulk plans"]),
+    changing("/bulk/approve", "approve_several", "Approves plans of low risk, each by the digest of what was looked at.", shape::<ApproveSeveral>, Answers::Ok(shape::<BulkView>), || {
+        post(handle::bulk::approve)
+    })
+    .by(&["bulk approve"])
+    .on(&["/bulk/approve"]),
+    changing("/bulk/reprioritize", "reprioritize_several", "Moves several runs in the queue.", shape::<Reprioritize>, Answers::Ok(shape::<BulkView>), || {
+        post(handle::bulk::reprioritize)
+    })
+    .by(&["bulk reprioritize"])
+    .on(&["/bulk/reprioritize"]),
+    changing("/bulk/cancel", "cancel_all", "Cancels every open run of a project.", shape::<CancelAll>, Answers::Ok(shape::<BulkView>), || {
+        post(handle::bulk::cancel)
+    })
+    .by(&["bulk cancel"])
+    .on(&["/bulk/cancel"]),
     reading("/runs", "list_runs", "Lists runs, newest first.", shape::<RunList>, || get(handle::run::list))
         .asked(shape::<ListQuery>)
         .by(&["run list"]),
@@ -306,6 +338,16 @@ pub const OPERATIONS: &[Operation] = &[
     reading("/runs/{id}/writes", "list_writes", "Lists the writes of a run at the forge.", shape::<WriteList>, || {
         get(handle::run::writes)
     }),
+    reading("/runs/{id}/calls", "list_calls", "Lists the calls of tools that a run's agents made, newest first, with what policy decided.", shape::<CallList>, || {
+        get(handle::work::calls)
+    })
+    .asked(shape::<CallsQuery>)
+    .by(&["run calls"]),
+    reading("/runs/{id}/change", "show_change", "Shows what the newest commit of a run changes, by files.", shape::<ChangeView>, || {
+        get(handle::work::change)
+    })
+    .asked(shape::<ChangeQuery>)
+    .by(&["run diff"]),
     reading("/runs/{id}/stream", "follow_run", "Follows a run live: `record`, `state` and `talk` events; `Last-Event-ID` resumes.", shape::<EventList>, || {
         get(stream::follow)
     })

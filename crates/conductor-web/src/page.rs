@@ -11,6 +11,8 @@ pub(crate) mod enter;
 pub(crate) mod home;
 pub(crate) mod runs;
 pub(crate) mod run;
+pub(crate) mod calls;
+pub(crate) mod change;
 pub(crate) mod log;
 pub(crate) mod output;
 pub(crate) mod act;
@@ -20,6 +22,8 @@ pub(crate) mod approvals;
 pub(crate) mod projects;
 pub(crate) mod audit;
 pub(crate) mod figures;
+pub(crate) mod policies;
+pub(crate) mod bulk;
 pub(crate) mod stop;
 pub(crate) mod settings;
 pub(crate) mod keys;
@@ -57,6 +61,10 @@ pub(crate) const FORMS: &[Form] = &[
     ("/start", Rank::Operator, || post(start::start)),
     ("/projects/add", Rank::Admin, || post(projects::add)),
     ("/repos/add", Rank::Admin, || post(projects::register)),
+    ("/policies/set", Rank::Admin, || post(policies::set)),
+    ("/bulk/approve", Rank::Operator, || post(bulk::approve)),
+    ("/bulk/reprioritize", Rank::Operator, || post(bulk::reprioritize)),
+    ("/bulk/cancel", Rank::Operator, || post(bulk::cancel)),
     ("/stop", Rank::Operator, || post(stop::turn)),
     ("/operators/add", Rank::Admin, || post(settings::add)),
     ("/operators/change", Rank::Admin, || post(settings::change)),
@@ -74,6 +82,8 @@ pub(crate) const PAGES: &[Page] = &[
     ("/", || get(home::show)),
     ("/runs", || get(runs::show)),
     ("/runs/{id}", || get(run::show)),
+    ("/runs/{id}/calls", || get(calls::show)),
+    ("/runs/{id}/change", || get(change::show)),
     ("/runs/{id}/log", || get(log::show)),
     ("/runs/{id}/output/{digest}", || get(output::show)),
     ("/start", || get(start::show)),
@@ -81,6 +91,8 @@ pub(crate) const PAGES: &[Page] = &[
     ("/projects", || get(projects::show)),
     ("/audit", || get(audit::show)),
     ("/figures", || get(figures::show)),
+    ("/policies", || get(policies::show)),
+    ("/bulk", || get(bulk::show)),
     ("/stop", || get(stop::show)),
     ("/keys", || get(keys::show)),
     ("/settings", || get(settings::show)),

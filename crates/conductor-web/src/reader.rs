@@ -3,6 +3,9 @@
 //! Changes nothing: of the ledger it uses `read` alone. This module does not know HTTP.
 
 mod policy;
+mod work;
+
+pub use work::CallsWanted;
 
 use std::sync::Arc;
 
@@ -11,15 +14,14 @@ use conductor_domain::digest::Digest;
 use conductor_domain::effect::EffectKind;
 use conductor_domain::egress::{EgressDenial, EgressWay, Grant};
 use conductor_domain::fault::{Fault, FaultKind};
-use conductor_domain::gate::GateKind;
 use conductor_domain::id::{EffectId, OperatorName, RunId};
 use conductor_domain::instance::{Instance, Registration};
-use conductor_domain::phase::{Phase, Proposing, ProposingStep, SetUp};
+use conductor_domain::phase::{Phase, SetUp};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::run::Run;
 use conductor_domain::staff::Staff;
 use conductor_domain::time::Timestamp;
-use conductor_port::blobs::Blobs;
+use conductor_port::blobs::{Blobs, ToolLog};
 use conductor_port::lease::{Leases, ResourceKind};
 use conductor_port::ledger::{Ledger, Record, RunRow, StreamId};
 use conductor_port::search::Search;
@@ -49,6 +51,7 @@ pub struct Reader {
     leases: Arc<dyn Leases>,
     pub(crate) search: Arc<dyn Search>,
     pub(crate) tally: Arc<dyn Tally>,
+    calls: Arc<dyn ToolLog>,
 }
 
 impl Reader {
@@ -60,6 +63,7 @@ impl Reader {
         leases: Arc<dyn Leases>,
         search: Arc<dyn Search>,
         tally: Arc<dyn Tally>,
+        calls: Arc<dyn ToolLog>,
     ) -> Self {
         Self {
             views,
@@ -68,6 +72,7 @@ impl Reader {
             leases,
             search,
             tally,
+            calls,
         }
     }
 
@@ -196,9 +201,10 @@ impl Reader {
         Ok(asked.all(|effect| effect.attempts == 0))
     }
 
-    async fn detail(&self, row: &RunRow, run: &Run) -> Result<RunDetail, Error> {
+    /// Reads a run's whole story.
+    async fn history(&self, run: &RunId) -> Result<History, Error> {
         let mut history = History::default();
-        let stream = StreamId::Run(row.run.clone());
+        let stream = StreamId::Run(run.clone());
         let mut after = 0;
         loop {
             let records = self.ledger.read(&stream, after, MAX_EVENTS).await?;
@@ -208,6 +214,11 @@ impl Reader {
                 history.add(record);
             }
         }
+        Ok(history)
+    }
+
+    async fn detail(&self, row: &RunRow, run: &Run) -> Result<RunDetail, Error> {
+        let history = self.history(&row.run).await?;
         // Who asks does not change what the machine accepts today; the name only has to be one.
         let anyone = OperatorName::parse("operator").expect("a plain word is an operator name");
         let allowed = detail::allowed(run, row, &anyone);
@@ -232,7 +243,7 @@ impl Reader {
             next: detail::next_steps(run, &allowed),
             allowed: allowed.into_iter().map(str::to_owned).collect(),
             holds: detail::holds(run),
-            gate: self.gate(run).await?,
+            gate: self.gate(run, &history).await?,
             plan,
             phases: history.phases(),
             tests: history.tests,
@@ -274,12 +285,12 @@ impl Reader {
         Ok(ports.map(|lease| lease.name).collect())
     }
 
-    async fn gate(&self, run: &Run) -> Result<Option<GateView>, Error> {
+    async fn gate(&self, run: &Run, history: &History) -> Result<Option<GateView>, Error> {
         let Some(gate) = run.gate() else {
             return Ok(None);
         };
         let mut shown = Vec::new();
-        for artifact in approved_artifacts(run) {
+        for artifact in run.asked() {
             shown.push(self.text(artifact).await?);
         }
         let findings = gate.findings.iter().map(ToString::to_string).collect();
@@ -288,6 +299,7 @@ impl Reader {
             subject: gate.subject.clone(),
             opened_at: gate.opened_at,
             findings,
+            since: self.since(gate, history, &shown).await?,
             shown,
         }))
     }
@@ -416,39 +428,6 @@ fn find_registration(instance: Instance, name: &str) -> Option<Registration> {
         .find(|known| known.repo.to_string().eq_ignore_ascii_case(name))
 }
 
-/// Lists what a gate asks to approve, in the order a person should read it.
-fn approved_artifacts(run: &Run) -> Vec<&Artifact> {
-    if let Some(call) = &run.call {
-        return vec![&call.wish.text];
-    }
-    match &run.phase {
-        Phase::AwaitingPlanApproval(waiting) => {
-            vec![
-                &waiting.issue.artifact,
-                &waiting.plan.artifact,
-                &waiting.review.artifact,
-            ]
-        }
-        Phase::Proposing(Proposing {
-            step: ProposingStep::AwaitingApproval { gate, inspection },
-            ..
-        }) => match gate.kind {
-            GateKind::Plan | GateKind::Diff | GateKind::Call => {
-                let dependencies = inspection.dependencies.iter();
-                dependencies.chain([&inspection.rendered]).collect()
-            }
-        },
-        Phase::Pending(_)
-        | Phase::Planning(_)
-        | Phase::Executing(_)
-        | Phase::Proposing(_)
-        | Phase::AwaitingMerge(_)
-        | Phase::Completed
-        | Phase::Cancelled { .. }
-        | Phase::Failed { .. } => vec![],
-    }
-}
-
 fn damaged(row: &RunRow, fault: Fault) -> RunView {
     detail::damaged_view(row, &Error::Fault(fault).problem())
 }
@@ -492,6 +471,7 @@ pub(crate) fn event_view(record: Record) -> EventView {
 
 #[cfg(test)]
 mod tests {
+    use conductor_domain::gate::GateKind;
     use conductor_domain::id::OperatorName;
     use conductor_domain::input::{Action, Input};
 

@@ -4,10 +4,10 @@
 
 use async_trait::async_trait;
 use conductor_domain::fault::Fault;
-use conductor_domain::policy::LockedPolicy;
+use conductor_domain::policy::{LockedPolicy, PolicyLayer};
 use conductor_domain::spec::PolicyVersion;
 
-use crate::api::{ExpectedView, PolicyText, RulingView};
+use crate::api::{ExpectedView, FlawView, PolicyText, RulingView};
 
 /// The policies that a run is held to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,17 @@ pub trait Rules: Send + Sync + std::fmt::Debug {
 
     /// Answers a question; or says why it cannot be understood.
     async fn judge(&self, of: &[LockedPolicy], question: &str) -> Result<Result<RulingView, String>, Fault>;
+
+    /// Says what is wrong with a text that would count over these; keeps nothing.
+    async fn flaws(
+        &self,
+        below: &[LockedPolicy],
+        layer: PolicyLayer,
+        text: &str,
+    ) -> Result<Vec<FlawView>, Fault>;
+
+    /// Says what makes a change of this path more than an ordinary one, whatever stands in it; nothing for most paths.
+    fn concern(&self, path: &str) -> Option<String>;
 
     /// Checks a file of expectations.
     async fn expect(&self, of: &[LockedPolicy], expectations: &str) -> Result<ExpectedView, Fault>;

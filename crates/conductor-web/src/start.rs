@@ -8,7 +8,7 @@ use conductor_domain::id::IssueNumber;
 use conductor_domain::input::Input;
 use conductor_domain::instance::{InstanceRefusal, Registration};
 use conductor_domain::spec::{AgentBackend, AgentSpec, Mode, Priority, RunSpec};
-use conductor_port::inbox::Submission;
+use conductor_port::inbox::{Seen, Submission};
 use conductor_port::views::RunFilter;
 
 use crate::actor::Actor;
@@ -60,6 +60,7 @@ pub(crate) async fn start(door: &Door, actor: &Actor, wish: StartRun) -> Result<
         input,
         dedupe: None,
         cause: actor.cause(),
+        seen: Seen::Anything,
     };
     door.inbox.submit(submission).await?;
     Ok(Started { run, page })

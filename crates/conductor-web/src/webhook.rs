@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use conductor_domain::forge::{Notice, NoticeSubject};
 use conductor_domain::id::RepoId;
 use conductor_domain::input::Input;
-use conductor_port::inbox::{Submission, SubmitError};
+use conductor_port::inbox::{Seen, Submission, SubmitError};
 use conductor_port::ledger::RunRow;
 use conductor_port::views::RunFilter;
 use serde::Serialize;
@@ -134,6 +134,7 @@ async fn tell(door: &Door, hint: &Hint) -> Result<Receipt, Error> {
             let submission = Submission {
                 dedupe: Some(format!("delivery/{}/{}", row.run, hint.body_hash)),
                 cause: format!("delivery {}", hint.delivery),
+                seen: Seen::Anything,
                 run: row.run,
                 input: Input::ForgeNoticed { notice },
             };
@@ -144,6 +145,7 @@ async fn tell(door: &Door, hint: &Hint) -> Result<Receipt, Error> {
                 Err(
                     SubmitError::Refused(_)
                     | SubmitError::InstanceRefused(_)
+                    | SubmitError::Stale { .. }
                     | SubmitError::IssueHasRun { .. },
                 ) => {}
                 Err(SubmitError::Fault(fault)) => return Err(fault.into()),

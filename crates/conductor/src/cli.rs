@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    approvals, audit, completions, demo, doctor, egress, exec, kill_switch, metrics, open, operator, policy,
-    project, projections, repo, run, serve, skills, token, tools,
+    approvals, audit, bulk, completions, demo, doctor, egress, exec, kill_switch, metrics, open, operator,
+    policy, project, projections, repo, run, serve, skills, token, tools,
 };
 
 /// Lets AI coding agents do engineering work on your repositories, under your control.
@@ -63,6 +63,9 @@ pub(crate) enum Command {
     Run(run::RunCommand),
     /// Lists what waits for a person
     Approvals,
+    /// Asks something of several runs, each by itself
+    #[command(subcommand)]
+    Bulk(bulk::BulkCommand),
     /// Prints a link that signs one browser in to the pages
     Open(open::OpenArgs),
     /// Says who works here from afar, and what they may do
@@ -109,6 +112,7 @@ pub(crate) async fn dispatch(
         Command::Policy(command) => policy::policy(session, command).await,
         Command::Run(command) => run::run(session, command).await,
         Command::Approvals => approvals::approvals(session).await,
+        Command::Bulk(command) => bulk::bulk(session, command).await,
         Command::Open(args) => open::open(session, args).await,
         Command::Operator(command) => operator::operator(session, command).await,
         Command::Token(command) => token::token(session, command).await,

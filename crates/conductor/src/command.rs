@@ -9,6 +9,7 @@ pub(crate) mod egress;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod approvals;
+pub(crate) mod bulk;
 pub(crate) mod audit;
 pub(crate) mod metrics;
 pub(crate) mod projections;

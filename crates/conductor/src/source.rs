@@ -7,10 +7,11 @@ use conductor_domain::id::RunId;
 use conductor_domain::time::Timestamp;
 use conductor_port::views::RunFilter;
 use conductor_web::api::{
-    Approvals, AuditView, EventList, ExpectedView, InstanceView, MetricsView, PolicyExpectations, PolicyList,
-    PolicyPlace, PolicyQuestion, PolicyTexts, RecordList, ReplayView, RulingView, RunDetail, RunList,
+    Approvals, AuditView, CallList, ChangeView, EventList, ExpectedView, InstanceView, MetricsView,
+    PolicyExpectations, PolicyList, PolicyPlace, PolicyQuestion, PolicyTexts, RecordList, ReplayView,
+    RulingView, RunDetail, RunList, VersionList,
 };
-use conductor_web::{Format, MetricsQuery, Reader, RecordQuery, Rules as _, Sight};
+use conductor_web::{CallsWanted, Format, MetricsQuery, Reader, RecordQuery, Rules as _, Sight};
 use futures_util::stream::{BoxStream, StreamExt as _};
 use serde::Serialize;
 
@@ -34,6 +35,7 @@ pub(crate) struct Wanted {
     pub(crate) project: Option<String>,
     pub(crate) repo: Option<String>,
     pub(crate) phase: Option<String>,
+    pub(crate) text: Option<String>,
     pub(crate) open: bool,
     pub(crate) needs_human: bool,
     pub(crate) after: Option<RunId>,
@@ -70,6 +72,7 @@ impl Source {
                     project: wanted.project,
                     repo,
                     phase: wanted.phase,
+                    text: wanted.text,
                     needs_human: wanted.needs_human,
                     open: wanted.open,
                     after: wanted.after,
@@ -94,6 +97,36 @@ impl Source {
         match self {
             Self::Server(client) => client.get(&format!("/runs/{id}/events?after={after}")).await,
             Self::Database(reader, _) => Ok(reader.events(id, after, 1_000).await?),
+        }
+    }
+
+    /// Lists calls of tools.
+    pub(crate) async fn calls(&self, id: &RunId, wanted: &CallsWanted) -> Result<CallList, Failure> {
+        match self {
+            Self::Server(client) => {
+                let after = wanted.after.as_deref().map(encode);
+                let after = after.map_or_else(String::new, |after| format!("&after={after}"));
+                let (stopped, limit) = (wanted.stopped, wanted.limit);
+                client
+                    .get(&format!(
+                        "/runs/{id}/calls?stopped={stopped}&limit={limit}{after}"
+                    ))
+                    .await
+            }
+            Self::Database(reader, _) => Ok(reader.calls(id, wanted).await?),
+        }
+    }
+
+    /// Tells what a run's newest commit changes.
+    pub(crate) async fn change(&self, id: &RunId) -> Result<ChangeView, Failure> {
+        match self {
+            Self::Server(client) => client.get(&format!("/runs/{id}/change")).await,
+            Self::Database(reader, _) => {
+                let change = reader.change(id, None).await?;
+                Ok(change.ok_or_else(|| conductor_web::Error::NotFound {
+                    what: format!("commit of run {id} yet"),
+                })?)
+            }
         }
     }
 
@@ -143,6 +176,17 @@ impl Source {
                     texts: records.rules().texts(&of).await?,
                 })
             }
+        }
+    }
+
+    /// Lists versions of policies.
+    pub(crate) async fn policy_versions(&self, place: &PolicyPlace) -> Result<VersionList, Failure> {
+        match self {
+            Self::Server(client) => {
+                let query = place_query(place);
+                client.get(&format!("/policies/versions?{query}")).await
+            }
+            Self::Database(reader, _) => Ok(reader.policy_versions(place).await?),
         }
     }
 
@@ -240,6 +284,7 @@ fn query(wanted: &Wanted) -> String {
         ("project", &wanted.project),
         ("repo", &wanted.repo),
         ("phase", &wanted.phase),
+        ("text", &wanted.text),
     ];
     pairs.extend(
         texts

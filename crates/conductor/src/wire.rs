@@ -59,7 +59,7 @@ impl Records {
     /// Reads in the words of the wire.
     pub(crate) fn reader(&self) -> Reader {
         let kept = || self.database.clone();
-        Reader::new(kept(), kept(), kept(), kept(), kept(), kept())
+        Reader::new(kept(), kept(), kept(), kept(), kept(), kept(), kept())
     }
 
     /// What opens the door to people, and what they were answered.

@@ -15,10 +15,16 @@ use crate::run::Run;
 use crate::spec::RedFirst;
 use crate::testing::{Ending, RedFirstOutcome, TestRun};
 
-pub(super) fn committed(draft: &mut Draft<'_>, commit: &CommitId, tree: &CommitId) {
+pub(super) fn committed(
+    draft: &mut Draft<'_>,
+    commit: &CommitId,
+    tree: &CommitId,
+    change: Option<&Artifact>,
+) {
     draft.record(Event::WorkCommitted {
         commit: commit.clone(),
         tree: tree.clone(),
+        change: change.cloned(),
     });
     draft.record(Event::TestingBegan {
         commit: commit.clone(),
@@ -160,10 +166,11 @@ pub(super) fn reviewed(draft: &mut Draft<'_>, review: &Review) {
 }
 
 /// Tests the moved work anew; its review stays good, because only the base changed (BEY-3).
-pub(super) fn rebased(draft: &mut Draft<'_>, base: &CommitId, head: &CommitId) {
+pub(super) fn rebased(draft: &mut Draft<'_>, base: &CommitId, head: &CommitId, change: Option<&Artifact>) {
     draft.record(Event::WorkRebased {
         base: base.clone(),
         head: head.clone(),
+        change: change.cloned(),
     });
     draft.record(Event::TestingBegan {
         commit: head.clone(),

@@ -150,6 +150,9 @@ fn approve(
 ) -> Result<(), Refusal> {
     check_gate(draft, kind, subject, "an approval")?;
     check_may_move(draft, kind)?;
+    if !draft.run().shows_all_it_asks() {
+        return Err(Refusal::NotShownWhole);
+    }
     draft.record(Event::GateApproved {
         kind,
         subject: subject.clone(),

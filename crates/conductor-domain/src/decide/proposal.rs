@@ -78,6 +78,11 @@ pub(super) fn inspected(draft: &mut Draft<'_>, inspection: &Inspection) {
         .map(|file| Finding::of_path(FindingKind::OutsidePlan, file.clone(), Severity::NeedsApproval));
     let outside: Vec<Finding> = outside.collect();
     inspection.findings.extend(outside);
+    if !inspection.findings.is_empty() {
+        // Now somebody would have to approve it, and nobody approves what is not shown (S-49).
+        let unshown = inspection.objections_to_an_approval();
+        inspection.findings.extend(unshown);
+    }
     draft.record(Event::DiffInspected {
         inspection: inspection.clone(),
     });

@@ -52,11 +52,15 @@ pub(super) fn performed(draft: &mut Draft<'_>, effect: &EffectId, report: &Repor
             ending::fail(draft, EndReason::SetUpImpossible { why: why.clone() });
         }
         Report::Invoked { report } => agent::ended(draft, effect, report, interruptions),
-        Report::WorkCommitted { commit, tree } => execution::committed(draft, commit, tree),
+        Report::WorkCommitted { commit, tree, change } => {
+            execution::committed(draft, commit, tree, change.as_ref());
+        }
         Report::NothingToCommit => execution::nothing_committed(draft),
         Report::TestsRan { tests } => execution::tests_ran(draft, tests)?,
         Report::RedFirstChecked { outcome } => execution::red_first_checked(draft, outcome),
-        Report::Rebased { base, head } => execution::rebased(draft, base, head),
+        Report::Rebased { base, head, change } => {
+            execution::rebased(draft, base, head, change.as_ref());
+        }
         Report::RebaseConflicted { feedback } => execution::rebase_conflicted(draft, feedback),
         Report::DiffInspected { inspection } => proposal::inspected(draft, inspection),
         Report::Pushed { commit } => proposal::pushed(draft, commit)?,
@@ -84,17 +88,19 @@ pub(super) fn performed(draft: &mut Draft<'_>, effect: &EffectId, report: &Repor
 /// Returns whether the report counts as if nobody had said stop.
 fn heard_though_stopping(draft: &mut Draft<'_>, report: &Report) -> bool {
     match report {
-        Report::WorkCommitted { commit, tree } => {
+        Report::WorkCommitted { commit, tree, change } => {
             draft.record(Event::WorkCommitted {
                 commit: commit.clone(),
                 tree: tree.clone(),
+                change: change.clone(),
             });
             false
         }
-        Report::Rebased { base, head } => {
+        Report::Rebased { base, head, change } => {
             draft.record(Event::WorkRebased {
                 base: base.clone(),
                 head: head.clone(),
+                change: change.clone(),
             });
             false
         }

@@ -3,7 +3,7 @@
 //! `ann approves` `planner plans A` `tests exit 1` `forge: merged` `wait 60s`: see `docs/scenarios` in the files
 //! themselves; an unknown line fails the test with its number.
 
-use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::board::{BoardNumber, OwnFields};
 use conductor_domain::deadline::next_deadline;
 use conductor_domain::diff::{ChangeClass, Finding, FindingKind, Inspection, Severity};
@@ -146,6 +146,7 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
                 Report::WorkCommitted {
                     commit: commit(n),
                     tree: commit(0x1000 + n),
+                    change: Some(kept(ArtifactKind::Diff, &format!("change {n}"))),
                 },
             )
         }
@@ -188,6 +189,7 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
                 Report::Rebased {
                     base: commit(0xba5f),
                     head: commit(n),
+                    change: Some(kept(ArtifactKind::Diff, &format!("change {n}"))),
                 },
             )
         }
@@ -307,6 +309,15 @@ fn issue(world: &World, words: &[&str]) -> Option<Input> {
             issue: IssueSnapshot {
                 artifact: kept(ArtifactKind::Issue, "UNTRUSTED | Make it so"),
                 untrusted: Some("zoe: trusted-text".into()),
+                ..snapshot("Make it so", true)
+            },
+        },
+        ["too", "long"] => Report::IssueRead {
+            issue: IssueSnapshot {
+                artifact: Artifact {
+                    truncated: true,
+                    ..kept(ArtifactKind::Issue, "Make it so, and so on")
+                },
                 ..snapshot("Make it so", true)
             },
         },
@@ -502,9 +513,15 @@ fn diff(world: &World, words: &[&str]) -> Option<Input> {
     let mut files = vec!["a.rs".to_owned()];
     let mut findings = vec![];
     let mut dependencies = None;
+    let mut unshown = vec![];
     match words {
         ["clean"] => {}
+        ["clean", "and", "too", "long"] => unshown.clone_from(&files),
         ["touches", path] => files.push((*path).to_owned()),
+        ["touches", path, "and", "is", "too", "long"] => {
+            files.push((*path).to_owned());
+            unshown.clone_from(&files);
+        }
         ["has", "gitlink"] => findings.push(Finding::of_path(
             FindingKind::Gitlink,
             "a.rs",
@@ -549,6 +566,7 @@ fn diff(world: &World, words: &[&str]) -> Option<Input> {
         findings,
         rendered: kept(ArtifactKind::Diff, &format!("diff of {head}")),
         dependencies,
+        unshown,
     };
     Some(performed(inspect.id, Report::DiffInspected { inspection }))
 }

@@ -394,6 +394,7 @@ fn small_words_read_as_sentences() {
             FindingKind::DependencyChange,
             FindingKind::ManyFindings,
             FindingKind::UntrustedIssue,
+            FindingKind::Unshown,
         ]
         .map(|kind| kind.to_string())
         .join(", "),
@@ -438,7 +439,7 @@ fn small_words_read_as_sentences() {
          symbolic link out of the tree, name that collides on some file systems, path that agents may not change, \
          secret, file for an environment, test harness changed, large binary file, large file, line too long to read, \
          hidden characters, name that mixes scripts, matches a pattern of the policy, many files, new dependency, \
-         dependencies changed, too many findings, written by somebody whose words do not count as trusted\n\
+         dependencies changed, too many findings, written by somebody whose words do not count as trusted, too long to be shown whole\n\
          issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies skills policy call\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
     );
 }
@@ -484,9 +485,10 @@ fn every_refusal_has_its_own_code_and_a_hint() {
         Refusal::JustificationUnfit { why: "is empty" },
         Refusal::ReliefTooLong,
         Refusal::NoSuchRelief,
+        Refusal::NotShownWhole,
     ];
     let codes: Vec<&str> = refusals.iter().map(Refusal::code).collect();
-    let expected: Vec<String> = (101..121).map(|n| format!("CDR0{n}")).collect();
+    let expected: Vec<String> = (101..122).map(|n| format!("CDR0{n}")).collect();
     assert_eq!(codes, expected);
     assert!(
         refusals

@@ -9,7 +9,8 @@ use conductor_port::workspace::{CommitOrder, Committed};
 
 use super::Performance;
 
-/// Commits the working directory. If repeated: the commit that this effect made is found and returned.
+/// Commits the working directory, and keeps what the run changes in all for people to look at. If repeated: the commit
+/// that this effect made is found and returned.
 pub(super) async fn commit(
     performance: &Performance<'_>,
     branch: &str,
@@ -27,7 +28,11 @@ pub(super) async fn commit(
         at: performance.job.created_at,
     };
     Ok(match performance.ports().workspace.commit(&order).await? {
-        Committed::Commit { commit, tree } => Report::WorkCommitted { commit, tree },
+        Committed::Commit { commit, tree } => Report::WorkCommitted {
+            change: Some(performance.keep_change(&commit).await?),
+            commit,
+            tree,
+        },
         Committed::Nothing => Report::NothingToCommit,
     })
 }

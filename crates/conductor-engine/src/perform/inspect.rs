@@ -59,6 +59,7 @@ pub(super) async fn inspect(
             rendered,
             dependencies,
             class,
+            unshown: diff.unshown,
         },
     })
 }
@@ -274,6 +275,7 @@ mod tests {
             changes,
             passing,
             rendered: String::new(),
+            unshown: vec![],
         }
     }
 

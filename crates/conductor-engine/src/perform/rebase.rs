@@ -29,7 +29,11 @@ pub(super) async fn rebase(
         )
         .await?
     {
-        Rebased::Clean { base, head } => Ok(Report::Rebased { base, head }),
+        Rebased::Clean { base, head } => Ok(Report::Rebased {
+            change: Some(performance.keep_change_from(&base, &head).await?),
+            base,
+            head,
+        }),
         Rebased::Conflicted { paths } => {
             let feedback = performance.keep(ArtifactKind::Feedback, &words(&paths)).await?;
             Ok(Report::RebaseConflicted { feedback })

@@ -16,6 +16,7 @@ use conductor_domain::message::{CommentPlace, CommentRequest, code};
 use conductor_domain::plan::MAX_TEXT;
 use conductor_domain::run::Run;
 use conductor_port::agent::{GithubCall, ToolAnswer, ToolRequest};
+use conductor_port::inbox::Seen;
 use conductor_port::ledger::StreamId;
 use serde_json::{Value, json};
 
@@ -221,6 +222,7 @@ impl ToolHost<'_> {
             dedupe: Some(format!("comment/{}/{n}", self.guest.effect)),
             cause: self.guest.effect.to_string(),
             settles: None,
+            seen: Seen::Anything,
         };
         // The whole way back into intake is one recursion of a future, so it is boxed.
         let taken = match Box::pin(intake::take_in(self.engine, arrival)).await {
@@ -230,7 +232,7 @@ impl ToolHost<'_> {
                     reason: format!("denied: {refusal}"),
                 });
             }
-            Err(NotTaken::LeaseLost | NotTaken::IssueHasRun { .. }) => {
+            Err(NotTaken::LeaseLost | NotTaken::Stale { .. } | NotTaken::IssueHasRun { .. }) => {
                 return Err(Fault::conflict("the lease of the invocation is lost"));
             }
             Err(NotTaken::Fault(fault)) => return Err(fault),

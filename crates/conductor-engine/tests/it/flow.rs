@@ -17,7 +17,7 @@ use conductor_engine::redact::KnownForms;
 use conductor_engine::{Executors, PortRange};
 use conductor_port::agent::AgentEnd;
 use conductor_port::clock::Clock as _;
-use conductor_port::inbox::{Inbox as _, Submission, SubmitError};
+use conductor_port::inbox::{Inbox as _, Seen, Submission, SubmitError};
 use conductor_port::lease::{Leases as _, ResourceKind};
 use conductor_port::ledger::{
     Batch, IssueClaim, Ledger as _, NewEffect, Projection, Record, RunRow, StreamId,
@@ -78,6 +78,7 @@ async fn the_same_key_is_accepted_once() {
         input: Input::ForgeNoticed { notice },
         dedupe: Some("d1".into()),
         cause: "d1".into(),
+        seen: Seen::Anything,
     };
     let first = rig.engine.submit(submission.clone()).await.expect("accepted");
     let second = rig.engine.submit(submission).await.expect("accepted");

@@ -15,7 +15,7 @@ use conductor_engine::{Engine, Options, audit};
 use conductor_port::agent::ToolRequest;
 use conductor_port::blobs::Blobs as _;
 use conductor_port::clock::Clock as _;
-use conductor_port::inbox::{Inbox as _, Submission};
+use conductor_port::inbox::{Inbox as _, Seen, Submission};
 use conductor_port::ledger::{LeaseWish, Leased, Ledger as _};
 use conductor_port::views::Views as _;
 use conductor_testkit::agent::FakeAgent;
@@ -91,6 +91,7 @@ async fn a_stop_reaches_an_agent_in_another_process_within_five_seconds() {
         input,
         dedupe: None,
         cause: String::new(),
+        seen: Seen::Anything,
     };
     other.submit(submission).await.expect("can be cancelled");
     endless.ended.notified().await;

@@ -17,7 +17,7 @@ use conductor_engine::redact::KnownForms;
 use conductor_engine::{chain, record};
 use conductor_port::Fault;
 use conductor_port::agent::{AgentEnd, GithubCall, Task, ToolAnswer, ToolRequest, Tools};
-use conductor_port::blobs::{Blobs as _, ToolCall, ToolLog};
+use conductor_port::blobs::{Blobs as _, CallPage, ToolCall, ToolLog};
 use conductor_port::clock::Clock as _;
 use conductor_port::ledger::Record;
 use conductor_port::views::Views as _;
@@ -191,6 +191,10 @@ impl<L: ToolLog> ToolLog for CutLog<L> {
         let mut calls = self.0.read(invocation).await?;
         calls.pop();
         Ok(calls)
+    }
+
+    async fn page(&self, invocation: &EffectId, part: &CallPage) -> Result<Vec<ToolCall>, Fault> {
+        self.0.page(invocation, part).await
     }
 }
 

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use conductor_domain::egress::{EgressDenial, EgressReason, EgressWay};
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::input::Input;
-use conductor_port::inbox::{Inbox, Submission};
+use conductor_port::inbox::{Inbox, Seen, Submission};
 
 use super::{Asked, Visitor};
 
@@ -52,6 +52,7 @@ impl Denials for ToInbox {
             },
             dedupe: Some(dedupe),
             cause: "the egress proxy".to_owned(),
+            seen: Seen::Anything,
         };
         if let Err(error) = self.0.submit(submission).await {
             tracing::warn!(%run, %effect, %host, port, %error, "a network denial could not be kept");

@@ -9,7 +9,7 @@ use conductor_domain::input::Input;
 use conductor_domain::instance::InstanceInput;
 use conductor_gateway::egress::denial::MOST_TOLD;
 use conductor_gateway::egress::{Denials as _, ToInbox};
-use conductor_port::inbox::{Accepted, Inbox, Submission, SubmitError};
+use conductor_port::inbox::{Accepted, Inbox, Seen, Submission, SubmitError};
 
 use crate::kit::{House, Stage, grant, request};
 
@@ -60,6 +60,7 @@ async fn a_denial_becomes_an_input_of_its_run() {
             },
             dedupe: Some("egress:r1.7.0:Tunnel:HostNotGranted:443:files.example".into()),
             cause: "the egress proxy".into(),
+            seen: Seen::Anything,
         }]
     );
 }

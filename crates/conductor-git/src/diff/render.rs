@@ -19,9 +19,10 @@ const TOTAL_LIMIT: usize = 4 * 1024 * 1024;
 /// After this long, one file's difference becomes coarser instead of slower.
 const FILE_TIME: Duration = Duration::from_secs(2);
 
-/// Renders all changes; a limit that cuts something off is marked where it does.
-pub(crate) fn render(changes: &[Change], blobs: &Blobs) -> String {
+/// Renders all changes; a limit that cuts something off is marked where it does. Tells which paths are not whole.
+pub(crate) fn render(changes: &[Change], blobs: &Blobs) -> (String, Vec<String>) {
     let mut text = String::new();
+    let mut unshown = Vec::new();
     for (at, change) in changes.iter().enumerate() {
         if text.len() > TOTAL_LIMIT {
             let _ = writeln!(
@@ -29,14 +30,25 @@ pub(crate) fn render(changes: &[Change], blobs: &Blobs) -> String {
                 "[truncated: {} more changed files are not shown]",
                 changes.len() - at
             );
+            unshown.extend(changes[at..].iter().map(|change| shown_path(&change.path)));
             break;
         }
-        render_change(&mut text, change, blobs);
+        if render_change(&mut text, change, blobs) == Shown::Cut {
+            unshown.push(shown_path(&change.path));
+        }
     }
-    text
+    (text, unshown)
 }
 
-fn render_change(text: &mut String, change: &Change, blobs: &Blobs) {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// All that can be shown: the lines, or that it is binary.
+    Whole,
+    /// Less than there is.
+    Cut,
+}
+
+fn render_change(text: &mut String, change: &Change, blobs: &Blobs) -> Shown {
     let path = shown_path(&change.path);
     let _ = match (&change.old, &change.new) {
         (None, Some(new)) => writeln!(text, "added {} {path}", kind(new)),
@@ -56,7 +68,7 @@ fn render_change(text: &mut String, change: &Change, blobs: &Blobs) {
                 let _ = writeln!(text, "{sign}{} {}", kind(entry), entry.id);
             }
         }
-        return;
+        return Shown::Whole;
     }
     let [Some(old), Some(new)] = sides.map(|side| content(side.as_ref(), blobs)) else {
         let size = |side: &Option<Entry>| side.as_ref().and_then(|entry| entry.size).unwrap_or(0);
@@ -66,7 +78,12 @@ fn render_change(text: &mut String, change: &Change, blobs: &Blobs) {
             size(sides[0]),
             size(sides[1])
         );
-        return;
+        // A side that was not read counts as binary, and may be anything.
+        let is_read = |entry: &Entry| blobs.content(&entry.id).is_some();
+        if sides.iter().copied().flatten().all(is_read) {
+            return Shown::Whole;
+        }
+        return Shown::Cut;
     };
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
     let diff = TextDiff::configure().timeout(FILE_TIME).diff_lines(&*old, &*new);
@@ -85,7 +102,7 @@ fn render_change(text: &mut String, change: &Change, blobs: &Blobs) {
         .to_string();
     if rendered.len() <= FILE_LIMIT {
         text.push_str(&rendered);
-        return;
+        return Shown::Whole;
     }
     let end = (0..=FILE_LIMIT)
         .rev()
@@ -97,6 +114,7 @@ fn render_change(text: &mut String, change: &Change, blobs: &Blobs) {
         "\n[truncated: {} more bytes of this file are not shown]",
         rendered.len() - end
     );
+    Shown::Cut
 }
 
 /// The text of one side, empty for a side that is not there; `None` when it is not to be shown.

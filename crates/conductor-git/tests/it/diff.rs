@@ -226,7 +226,7 @@ async fn what_a_later_commit_took_out_is_told_as_passing() {
     );
 }
 
-/// What is cut off says so.
+/// S-49: what is cut off says so, and whoever would have it approved is told which paths are not whole.
 #[tokio::test]
 async fn a_long_difference_is_cut_with_a_mark() {
     let world = World::new().await;
@@ -239,13 +239,12 @@ async fn a_long_difference_is_cut_with_a_mark() {
         &world.workdir().join("huge.txt"),
         &"line of text\n".repeat(100_000),
     );
+    write(&world.workdir().join("short.txt"), "line of text\n");
+    write(&world.workdir().join("small.bin"), "\0");
     let commit = world.commit(1, &base).await;
-    let rendered = world
-        .workspace
-        .diff(&world.run, &base, &commit)
-        .await
-        .unwrap()
-        .rendered;
+    let diff = world.workspace.diff(&world.run, &base, &commit).await.unwrap();
+    assert_eq!(diff.unshown, ["huge.txt", "long.txt"]);
+    let rendered = diff.rendered;
     assert!(rendered.contains("[not shown: binary or large, 0 → 1300000 bytes]"));
     assert!(rendered.contains("more bytes of this file are not shown]"));
     assert!(rendered.len() < 600_000, "{}", rendered.len());

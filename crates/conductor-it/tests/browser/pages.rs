@@ -70,6 +70,7 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
         format!("/runs/{done}/log"),
     );
     let paused = format!("/runs/{held}");
+    let (calls, change) = (format!("/runs/{done}/calls"), format!("/runs/{done}/change"));
     let full = [
         ("/", "home"),
         ("/runs", "runs-board"),
@@ -88,6 +89,8 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
         (&at_gate, "run-at-gate"),
         (&over, "run-over"),
         (&paused, "run-paused"),
+        (&calls, "calls"),
+        (&change, "change"),
         (&log, "log"),
         (&output, "output"),
         ("/runs/nothing-like-it", "trouble"),

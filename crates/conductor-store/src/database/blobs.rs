@@ -7,11 +7,12 @@ use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_port::Fault;
-use conductor_port::blobs::{Blobs, KeptBytes, ToolCall, ToolLog};
+use conductor_port::blobs::{Blobs, CallPage, KeptBytes, ToolCall, ToolLog};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
 
-use super::conn::Arg::{Bytes, Int, OptText, Text};
+use super::conn::Arg::{Bytes, Int, OptInt, OptText, Text};
 use super::conn::Conn;
+use super::fault::fault;
 use super::rows::{self, number};
 use super::writer::{Failed, Write};
 use super::{Database, sql};
@@ -129,6 +130,18 @@ impl ToolLog for Database {
         let attempted = format!("read the tool calls of invocation {invocation}");
         self.look(&attempted, sql::CALLS, &[Text(invocation.as_str())], rows::call)
             .await
+    }
+
+    async fn page(&self, invocation: &EffectId, part: &CallPage) -> Result<Vec<ToolCall>, Fault> {
+        let attempted = format!("read some tool calls of invocation {invocation}");
+        let before = part.before.map(number).transpose();
+        let args = [
+            Text(invocation.as_str()),
+            OptInt(before.map_err(|error| fault(&attempted, &error))?),
+            Int(i64::from(part.stopped)),
+            Int(i64::from(part.limit)),
+        ];
+        self.look(&attempted, sql::PAGE_OF_CALLS, &args, rows::call).await
     }
 }
 

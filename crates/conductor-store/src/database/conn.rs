@@ -147,6 +147,14 @@ impl Db {
         }
     }
 
+    /// The statement that lists runs.
+    pub(super) fn runs(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } => sql::RUNS,
+            Self::Postgres { .. } => sql::RUNS_POSTGRES,
+        }
+    }
+
     /// Closes all connections and waits until they are closed.
     pub(super) async fn close(&self) {
         match self {

@@ -175,17 +175,30 @@ pub(super) const INSTANCE: &str = "SELECT state, seq, head FROM instance WHERE i
 
 pub(super) const RUN: &str = concat!("SELECT ", run_columns!(), " FROM runs WHERE run = $1");
 
-/// The casts tell PostgreSQL the type of a parameter that is only compared with NULL.
-pub(super) const RUNS: &str = concat!(
-    "SELECT ",
-    run_columns!(),
-    " FROM runs WHERE (CAST($1 AS TEXT) IS NULL OR project = $1) AND (CAST($2 AS BIGINT) IS NULL OR repo = $2) \
-     AND (CAST($3 AS TEXT) IS NULL OR phase = $3) AND needs_human >= $4 AND terminal <= $5 \
-     AND (CAST($6 AS BIGINT) IS NULL OR pull_request = $6) AND (CAST($7 AS BIGINT) IS NULL OR issue = $7) \
-     AND (CAST($8 AS TEXT) IS NULL \
-     OR (created_at, run) < (SELECT before.created_at, before.run FROM runs before WHERE before.run = $8)) \
-     AND cleaned_up <= $9 ORDER BY created_at DESC, run DESC LIMIT $10"
-);
+/// The casts tell PostgreSQL the type of a parameter that is only compared with NULL. `$fold` makes ASCII letters small and
+/// leaves the others, as SQLite's `lower` does and PostgreSQL's only where it is told to.
+macro_rules! runs {
+    ($fold:literal) => {
+        concat!(
+            "SELECT ",
+            run_columns!(),
+            " FROM runs WHERE (CAST($1 AS TEXT) IS NULL OR project = $1) AND (CAST($2 AS BIGINT) IS NULL OR repo = $2) \
+             AND (CAST($3 AS TEXT) IS NULL OR phase = $3) AND needs_human >= $4 AND terminal <= $5 \
+             AND (CAST($6 AS BIGINT) IS NULL OR pull_request = $6) AND (CAST($7 AS BIGINT) IS NULL OR issue = $7) \
+             AND (CAST($8 AS TEXT) IS NULL \
+             OR (created_at, run) < (SELECT before.created_at, before.run FROM runs before WHERE before.run = $8)) \
+             AND cleaned_up <= $9 AND (CAST($11 AS TEXT) IS NULL \
+             OR lower((title || ' ' || repo_name || ' ' || run || ' #' || CAST(issue AS TEXT))",
+            $fold,
+            ") LIKE $11 ESCAPE '!') ORDER BY created_at DESC, run DESC LIMIT $10"
+        )
+    };
+}
+
+pub(super) const RUNS: &str = runs!("");
+
+/// The same for PostgreSQL.
+pub(super) const RUNS_POSTGRES: &str = runs!(" COLLATE \"C\"");
 
 macro_rules! took {
     () => {
@@ -248,6 +261,13 @@ pub(super) const CALLS: &str = concat!(
     "SELECT ",
     call_columns!(),
     " FROM tool_calls WHERE invocation = $1 ORDER BY n"
+);
+
+pub(super) const PAGE_OF_CALLS: &str = concat!(
+    "SELECT ",
+    call_columns!(),
+    " FROM tool_calls WHERE invocation = $1 AND (CAST($2 AS BIGINT) IS NULL OR n < $2) \
+     AND ($3 = 0 OR decision <> 'allow') ORDER BY n DESC LIMIT $4"
 );
 
 pub(super) const TAKE_RESOURCE: &str = "INSERT INTO resource_leases (kind, name, run, taken_at, heartbeat) \

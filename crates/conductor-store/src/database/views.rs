@@ -30,6 +30,7 @@ impl Views for Database {
                 .transpose()
                 .map_err(|error| fault("list runs", &error))
         };
+        let text = filter.text.as_deref().map(containing);
         let args = [
             OptText(filter.project.as_deref()),
             OptInt(kept(filter.repo.map(|repo| repo.0))?),
@@ -41,9 +42,10 @@ impl Views for Database {
             OptText(filter.after.as_ref().map(RunId::as_str)),
             Int(i64::from(!filter.unfinished)),
             Int(i64::from(filter.limit)),
+            OptText(text.as_deref()),
         ];
         let page = Page {
-            sql: sql::RUNS,
+            sql: self.db.runs(),
             args: &args,
             after_at: 7,
             limit_at: 9,
@@ -95,4 +97,17 @@ impl Views for Database {
         self.look_past_damage("list the ends of all streams", sql::HEADS, &[], rows::head)
             .await
     }
+}
+
+/// The pattern of whatever holds a text, without regard to the case of ASCII letters.
+fn containing(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for letter in text.to_ascii_lowercase().chars() {
+        if matches!(letter, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('%');
+    pattern
 }

@@ -29,6 +29,10 @@ impl Views for Memory {
             },
             None => None,
         };
+        let text = filter.text.as_ref().map(|text| text.to_ascii_lowercase());
+        let named = |row: &RunRow| {
+            format!("{} {} {} #{}", row.title, row.repo_name, row.run, row.issue).to_ascii_lowercase()
+        };
         let is_wanted = |row: &&RunRow| {
             filter
                 .project
@@ -43,6 +47,7 @@ impl Views for Memory {
                     .pull_request
                     .is_none_or(|number| row.pull_request == Some(number))
                 && filter.issue.is_none_or(|number| row.issue == number)
+                && text.as_ref().is_none_or(|text| named(row).contains(text))
                 && after.as_ref().is_none_or(|after| place(row) < *after)
         };
         let mut rows: Vec<RunRow> = state.runs.values().filter(is_wanted).cloned().collect();

@@ -16,7 +16,7 @@ use conductor_domain::instance::{InstanceInput, Registration, TestEgress};
 use conductor_domain::phase::Phase;
 use conductor_engine::Engine;
 use conductor_port::blobs::Blobs as _;
-use conductor_port::inbox::{Inbox as _, Submission, SubmitError};
+use conductor_port::inbox::{Inbox as _, Seen, Submission, SubmitError};
 use conductor_port::views::{RunFilter, Views as _};
 
 use super::{Stage, Twist};
@@ -104,6 +104,7 @@ async fn submit(stage: &Stage, door: &Engine, run: &RunId, input: Input, key: St
         input,
         dedupe: Some(key),
         cause: "a person".to_owned(),
+        seen: Seen::Anything,
     };
     while let Err(SubmitError::Fault(_)) = door.submit(submission.clone()).await {
         tokio::time::sleep(GLANCE).await;

@@ -222,3 +222,44 @@ pub struct OverrideView {
     #[schemars(with = "Option<String>")]
     pub revoked_by: Option<OperatorName>,
 }
+
+/// Something that is wrong with a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlawView {
+    /// In which text; another one than the checked where the two do not go together.
+    #[schemars(with = "String")]
+    pub layer: PolicyLayer,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong, and what would help.
+    pub message: String,
+}
+
+/// Everything that is wrong with a text; nothing where it could be stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlawList {
+    /// The flaws.
+    pub flaws: Vec<FlawView>,
+}
+
+/// One version of a stored text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VersionView {
+    /// Its number, from 1.
+    pub version: u32,
+    /// Who set it.
+    #[schemars(with = "String")]
+    pub by: OperatorName,
+    /// Its text.
+    #[schemars(with = "String")]
+    pub text: Digest,
+}
+
+/// All versions of the text of a project or a repository, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VersionList {
+    /// The versions.
+    pub versions: Vec<VersionView>,
+}

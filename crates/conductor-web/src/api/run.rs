@@ -217,6 +217,19 @@ pub struct GateView {
     pub findings: Vec<String>,
     /// What is approved, whole (S-49).
     pub shown: Vec<TextView>,
+    /// What is different since a person was last asked the same of this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<SinceView>,
+}
+
+/// What is different since a person was last asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SinceView {
+    /// When that was.
+    #[schemars(with = "i64")]
+    pub asked_at: Timestamp,
+    /// The texts that are others now, each as a change of the text that was shown then; none where all are the same.
+    pub changes: Vec<TextView>,
 }
 
 /// Kept text, byte for byte; showing its hidden characters is the reader's task.

@@ -15,6 +15,7 @@ use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::instance::Instance;
 use conductor_domain::run::Run;
 use conductor_domain::time::Timestamp;
+use conductor_port::blobs::ToolCall;
 use conductor_port::ledger::{ForgeWrite, Record, RunRow, StreamId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -207,6 +208,7 @@ pub(crate) fn poisoned(text: &str) -> Poisoned {
         world.blobs.insert(rendered, diff.into_bytes());
     }
     world.writes = vec![write(&first, text)];
+    world.calls = vec![call(&first, text)];
     drop(world);
     Poisoned {
         fake,
@@ -277,6 +279,22 @@ fn record(run: &RunId, place: usize, class: &str, kind: &str, payload: String, t
         actor_type: text.to_owned(),
         actor: text.to_owned(),
         cause: text.to_owned(),
+        at: Timestamp(1),
+        hash: text.to_owned(),
+    }
+}
+
+fn call(run: &RunId, text: &str) -> ToolCall {
+    ToolCall {
+        invocation: EffectId::parse(format!("{run}.2.0")).expect("an effect's name"),
+        run: run.clone(),
+        n: 1,
+        tool: text.to_owned(),
+        target: text.to_owned(),
+        payload_hash: text.to_owned(),
+        decision: text.to_owned(),
+        reason: text.to_owned(),
+        result: text.to_owned(),
         at: Timestamp(1),
         hash: text.to_owned(),
     }

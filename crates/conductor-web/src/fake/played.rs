@@ -6,8 +6,9 @@ use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::EffectKind;
 use conductor_domain::forge::IssueSnapshot;
-use conductor_domain::id::{CommitId, IssueNumber};
-use conductor_domain::input::{Input, PolicyVerdict, Report};
+use conductor_domain::gate::GateKind;
+use conductor_domain::id::{CommitId, IssueNumber, OperatorName};
+use conductor_domain::input::{Action, Input, PolicyVerdict, Report};
 use conductor_domain::invocation::{InvocationReport, Outcome, ToolLogHead, Usage};
 use conductor_domain::plan::{Plan, Review, Verdict};
 use conductor_domain::run::Run;
@@ -62,22 +63,68 @@ impl Played {
         let mut played = self.until_workspace();
         let base = CommitId::parse("b".repeat(40)).expect("hex");
         played.report(EffectKind::PrepareWorkspace, Report::WorkspacePrepared { base });
-        let artifact = played.keep(ArtifactKind::Plan, plan);
+        played.propose(plan);
+        played
+    }
+
+    fn propose(&mut self, plan: &str) {
+        let artifact = self.keep(ArtifactKind::Plan, plan);
         let plan = Plan {
             artifact,
             summary: "S".into(),
             files: vec!["a".into()],
         };
-        played.invoked(Outcome::Planned { plan });
-        let artifact = played.keep(ArtifactKind::Review, "fine");
-        played.invoked(Outcome::Reviewed {
+        self.invoked(Outcome::Planned { plan });
+        let artifact = self.keep(ArtifactKind::Review, "fine");
+        self.invoked(Outcome::Reviewed {
             review: Review {
                 verdict: Verdict::Approve,
                 artifact,
             },
         });
-        played.read_issue();
-        played
+        self.read_issue();
+    }
+
+    /// Sends the plan back, and plays to where another stands before the person.
+    pub(crate) fn until_revised(mut self, plan: &str) -> Self {
+        let (gate, subject) = self.asked();
+        let feedback = self.keep(ArtifactKind::Feedback, "not so");
+        self.operate(Action::Revise {
+            gate,
+            subject,
+            feedback,
+        });
+        self.propose(plan);
+        self
+    }
+
+    /// Approves the plan, and plays to where the work is committed.
+    pub(crate) fn until_committed(mut self, change: &str) -> Self {
+        let (gate, subject) = self.asked();
+        self.operate(Action::Approve {
+            gate,
+            subject,
+            comment: None,
+        });
+        self.invoked(Outcome::Implemented);
+        let change = Some(self.keep(ArtifactKind::Diff, change));
+        let commit = CommitId::parse("c".repeat(40)).expect("hex");
+        let tree = CommitId::parse("d".repeat(40)).expect("hex");
+        self.report(
+            EffectKind::CommitWork,
+            Report::WorkCommitted { commit, tree, change },
+        );
+        self
+    }
+
+    fn asked(&self) -> (GateKind, Digest) {
+        let gate = self.run.as_ref().and_then(Run::gate).expect("a gate is open");
+        (gate.kind, gate.subject.clone())
+    }
+
+    fn operate(&mut self, action: Action) {
+        let by = OperatorName::parse("ann").expect("a name");
+        self.feed(&Input::Operate { by, action });
     }
 
     /// Takes an input in, as the engine would.

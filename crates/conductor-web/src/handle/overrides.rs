@@ -11,6 +11,7 @@ use conductor_domain::id::RunId;
 use conductor_domain::input::Action;
 use conductor_domain::relief::ReliefScope;
 use conductor_domain::time::Millis;
+use conductor_port::inbox::Seen;
 
 use crate::actor::Actor;
 use crate::api::{AcceptedView, GrantOverride, RevokeOverride};
@@ -47,7 +48,7 @@ pub(crate) async fn give(
         justification: wish.justification,
         until: now.after(Millis::minutes(u64::from(wish.minutes))),
     };
-    operate(door, actor, id, action).await
+    operate(door, actor, id, action, Seen::Anything).await
 }
 
 /// Takes an override back.
@@ -59,7 +60,14 @@ pub(crate) async fn revoke(
 ) -> Result<Json<AcceptedView>, Error> {
     let number = wish.number;
     Ok(Json(
-        operate(&door, &actor, &id, Action::RevokeRelief { number }).await?,
+        operate(
+            &door,
+            &actor,
+            &id,
+            Action::RevokeRelief { number },
+            Seen::Anything,
+        )
+        .await?,
     ))
 }
 

@@ -15,8 +15,8 @@ use conductor_domain::policy::PolicyScope;
 
 use crate::actor::Actor;
 use crate::api::{
-    AcceptedView, ExpectedView, PolicyExpectations, PolicyList, PolicyPlace, PolicyQuestion, PolicyTexts,
-    RulingView, SetPolicy,
+    AcceptedView, ExpectedView, FlawList, FlawView, PolicyExpectations, PolicyList, PolicyPlace,
+    PolicyQuestion, PolicyTexts, RulingView, SetPolicy, VersionList,
 };
 use crate::door::Door;
 use crate::error::{Error, StartRefusal};
@@ -38,12 +38,54 @@ pub(crate) async fn texts(
     Ok(Json(PolicyTexts { texts }))
 }
 
+/// Lists versions.
+pub(crate) async fn versions(
+    State(door): State<Arc<Door>>,
+    Asked(place): Asked<PolicyPlace>,
+) -> Result<Json<VersionList>, Error> {
+    Ok(Json(door.reader.policy_versions(&place).await?))
+}
+
+/// Says what is wrong with a text, and stores nothing.
+pub(crate) async fn validate(
+    State(door): State<Arc<Door>>,
+    Posted(wish): Posted<SetPolicy>,
+) -> Result<Json<FlawList>, Error> {
+    Ok(Json(FlawList {
+        flaws: flaws(&door, &wish).await?,
+    }))
+}
+
+/// Says what is wrong with a text wherever it would count, each thing once.
+pub(crate) async fn flaws(door: &Door, wish: &SetPolicy) -> Result<Vec<FlawView>, Error> {
+    let place = PolicyPlace {
+        project: wish.project.clone(),
+        repo: wish.repo.clone(),
+        ..PolicyPlace::default()
+    };
+    let (layer, sets) = door.reader.policies_around(&place).await?;
+    let mut flaws: Vec<FlawView> = Vec::new();
+    for below in &sets {
+        for flaw in door.rules.flaws(below, layer, &wish.text).await? {
+            if !flaws.contains(&flaw) {
+                flaws.push(flaw);
+            }
+        }
+    }
+    Ok(flaws)
+}
+
 /// Sets the policies of a project or a repository.
 pub(crate) async fn set(
     State(door): State<Arc<Door>>,
     actor: Actor,
     Posted(wish): Posted<SetPolicy>,
 ) -> Result<(StatusCode, Json<AcceptedView>), Error> {
+    Ok((StatusCode::CREATED, Json(store(&door, &actor, &wish).await?)))
+}
+
+/// Stores a new version, whichever door it came through.
+pub(crate) async fn store(door: &Door, actor: &Actor, wish: &SetPolicy) -> Result<AcceptedView, Error> {
     let invalid = |what: &str| Error::Invalid {
         what: what.to_owned(),
     };
@@ -67,8 +109,7 @@ pub(crate) async fn set(
         ));
     }
     let by = actor.name();
-    let accepted = submit(&door, &actor, InstanceInput::SetPolicy { by, scope, text }).await?;
-    Ok((StatusCode::CREATED, Json(accepted)))
+    submit(door, actor, InstanceInput::SetPolicy { by, scope, text }).await
 }
 
 /// Answers for a request that nobody makes.

@@ -14,7 +14,7 @@ use conductor_domain::input::{Action, Input};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::run::Run;
 use conductor_domain::spec::Priority;
-use conductor_port::inbox::Submission;
+use conductor_port::inbox::{Seen, Submission};
 use conductor_port::views::RunFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,6 +42,8 @@ pub(crate) struct ListQuery {
     repo: Option<String>,
     /// Only in this phase.
     phase: Option<String>,
+    /// Only those with this text in their title, repository, id or `#issue`.
+    text: Option<String>,
     /// Only those that have not ended.
     #[serde(default)]
     open: bool,
@@ -90,6 +92,7 @@ pub(crate) async fn list(
         project: query.project,
         repo,
         phase: query.phase,
+        text: query.text,
         needs_human: query.needs_human,
         open: query.open,
         issue: query.issue,
@@ -162,15 +165,18 @@ pub(crate) async fn act(
     headers: HeaderMap,
     Posted(request): Posted<ActionRequest>,
 ) -> Result<Json<AcceptedView>, Error> {
+    let mut seen = Seen::Anything;
     if headers.contains_key(header::IF_MATCH) {
-        let shown =
-            serde_json::to_vec(&door.reader.run(&id).await?).expect("the words on the wire are plain data");
+        let detail = door.reader.run(&id).await?;
+        // What happens from here on is seen where it is decided.
+        seen = Seen::Record(detail.run.events);
+        let shown = serde_json::to_vec(&detail).expect("the words on the wire are plain data");
         let condition = only(&headers, &header::IF_MATCH).unwrap_or_default();
         if !once::names(condition, &once::tag(&shown)) {
             return Err(Error::Changed);
         }
     }
-    Ok(Json(submit(&door, &actor, &id, request).await?))
+    Ok(Json(submit(&door, &actor, &id, request, seen).await?))
 }
 
 /// Submits what an operator asks of a run, whichever door it came through.
@@ -179,10 +185,11 @@ pub(crate) async fn submit(
     actor: &Actor,
     id: &RunId,
     request: ActionRequest,
+    seen: Seen,
 ) -> Result<AcceptedView, Error> {
     let (_, run) = door.reader.state(id).await?;
     let action = action(door, &run, request).await?;
-    operate(door, actor, id, action).await
+    operate(door, actor, id, action, seen).await
 }
 
 /// Submits an action of an operator.
@@ -191,6 +198,7 @@ pub(crate) async fn operate(
     actor: &Actor,
     id: &RunId,
     action: Action,
+    seen: Seen,
 ) -> Result<AcceptedView, Error> {
     let input = Input::Operate {
         by: actor.name(),
@@ -204,6 +212,7 @@ pub(crate) async fn operate(
             // Also where the server dies between doing it and keeping the answer, it is done once.
             dedupe: actor.named.as_ref().map(|name| format!("named/{id}/{name}")),
             cause: actor.cause(),
+            seen,
         })
         .await?;
     Ok(AcceptedView {

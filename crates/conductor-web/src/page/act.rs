@@ -8,6 +8,8 @@ use axum::extract::State;
 use axum::response::Redirect;
 use conductor_domain::digest::Digest;
 use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::phase::PhaseName;
+use conductor_port::inbox::Seen;
 use serde::Deserialize;
 
 use crate::actor::Actor;
@@ -66,18 +68,18 @@ pub(crate) async fn act(
 }
 
 async fn pass_on(door: &Door, actor: &Actor, id: &RunId, form: ActForm) -> Result<(), Error> {
-    let now = door.reader.state(id).await?.0.phase;
     // Pausing is never meant for another phase, and whoever pauses is in a hurry.
-    if form.action != Wish::Pause
-        && let Some(shown) = form.phase.as_ref().filter(|shown| **shown != now)
-    {
-        return Err(Error::Stale {
-            shown: shown.replace('_', " "),
-            now: now.replace('_', " "),
-        });
-    }
+    let shown = form.phase.as_deref().filter(|_| form.action != Wish::Pause);
+    let seen = match shown {
+        None => Seen::Anything,
+        Some(shown) => Seen::Phase(PhaseName::parse(shown).ok_or_else(|| Error::Invalid {
+            what: format!("`{shown}` is no phase"),
+        })?),
+    };
     let request = request(id, form)?;
-    handle::run::submit(door, actor, id, request).await.map(drop)
+    handle::run::submit(door, actor, id, request, seen)
+        .await
+        .map(drop)
 }
 
 /// The field of the form beside a denied request.

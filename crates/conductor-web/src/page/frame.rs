@@ -20,6 +20,7 @@ pub(crate) enum Section {
     Projects,
     Audit,
     Metrics,
+    Policies,
     Stop,
     Settings,
     Elsewhere,

@@ -9,6 +9,7 @@ use axum::response::Redirect;
 use conductor_domain::id::RunId;
 use conductor_domain::input::Action;
 use conductor_domain::time::Timestamp;
+use conductor_port::inbox::Seen;
 
 use crate::actor::Actor;
 use crate::api::{GrantOverride, OverrideView, RevokeOverride};
@@ -79,7 +80,14 @@ pub(crate) async fn revoke(
     Filled(form): Filled<RevokeOverride>,
 ) -> Result<Redirect, Trouble> {
     let number = form.number;
-    handle::run::operate(&door, &actor, &id, Action::RevokeRelief { number }).await?;
+    handle::run::operate(
+        &door,
+        &actor,
+        &id,
+        Action::RevokeRelief { number },
+        Seen::Anything,
+    )
+    .await?;
     Ok(back(&id))
 }
 

@@ -17,10 +17,13 @@ use crate::actor::Actor;
 use crate::api::{EventView, GrantRequest, RunDetail, TextView, WriteView};
 use crate::door::Door;
 use crate::extract::NamedRun;
+use crate::page::calls::{self, Call};
+use crate::page::change::Change;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::line::{Line, Moment};
 use crate::page::overrides::Override;
 use crate::page::trouble::Trouble;
+use crate::reader::CallsWanted;
 use crate::render::Piece;
 use crate::render::code::{self, Language};
 use crate::render::markdown::Prose;
@@ -38,6 +41,10 @@ struct RunPage {
     story: Vec<Told>,
     is_cut: bool,
     writes: Vec<Write>,
+    change: Option<Change>,
+    /// The newest calls that policy stopped, and the newest of all.
+    stopped: Vec<Call>,
+    calls: Vec<Call>,
 }
 
 /// A run as a page shows it; the inbox shows the same without the story.
@@ -68,6 +75,13 @@ pub(crate) struct Gate {
     pub(crate) subject: String,
     pub(crate) opened: Moment,
     pub(crate) findings: Vec<String>,
+    pub(crate) texts: Vec<Text>,
+    pub(crate) since: Option<Since>,
+}
+
+/// What is different since a person was last asked the same.
+pub(crate) struct Since {
+    pub(crate) asked: Moment,
     pub(crate) texts: Vec<Text>,
 }
 
@@ -158,6 +172,10 @@ impl Shown {
                 .map(|finding| visible::line(finding))
                 .collect(),
             texts: gate.shown.iter().map(Text::of).collect(),
+            since: gate.since.map(|since| Since {
+                asked: Moment::of(since.asked_at, now),
+                texts: since.changes.iter().map(Text::of_change).collect(),
+            }),
         });
         Self {
             line: Line::of(run, now),
@@ -249,8 +267,17 @@ impl Shown {
 impl Text {
     /// Makes a text visible and takes it apart by lines.
     pub(crate) fn of(text: &TextView) -> Self {
+        Self::shown(text, text.kind == "diff")
+    }
+
+    /// The same for a change of a text.
+    fn of_change(text: &TextView) -> Self {
+        Self::shown(text, true)
+    }
+
+    fn shown(text: &TextView, is_change: bool) -> Self {
         let shown = visible::text(&text.text);
-        let lines = if text.kind == "diff" {
+        let lines = if is_change {
             change(&shown.text)
         } else {
             let plain = |line| TextLine {
@@ -273,7 +300,7 @@ impl Text {
 }
 
 /// Takes a change apart: whole lines are added, removed or the same, and code in them has its colours.
-fn change(text: &str) -> Vec<TextLine> {
+pub(crate) fn change(text: &str) -> Vec<TextLine> {
     let mut language = code::PLAIN;
     // `---` and `+++` are headers between the name of a file and its first place; after it, `+++ x` is an added `++ x`.
     let mut is_head = true;
@@ -335,6 +362,20 @@ pub(crate) async fn show(
     let first = detail.run.events.saturating_sub(STORY);
     let records = door.reader.events(&id, first, u32::MAX).await?.events;
     let writes = door.reader.writes(&id).await?.writes;
+    let calls = async |stopped: bool| {
+        let wanted = CallsWanted {
+            stopped,
+            after: None,
+            limit: calls::LAST,
+        };
+        door.reader.calls(&id, &wanted).await
+    };
+    let (stopped, calls) = (calls(true).await?, calls(false).await?);
+    let change = door.reader.change(&id, None).await?;
+    let asks_for_the_change = detail
+        .gate
+        .as_ref()
+        .is_some_and(|gate| gate.kind == GateKind::Diff);
     let mut frame = Frame::of(&door, &actor, Section::Runs, format!("Run {id}")).await?;
     // A run that gave everything back says nothing more itself.
     if !detail.cleaned_up {
@@ -345,6 +386,10 @@ pub(crate) async fn show(
         story: story(&records, now),
         is_cut: first > 0,
         writes: writes.into_iter().map(|write| write_of(write, now)).collect(),
+        // What is asked about at a gate stands there.
+        change: change.filter(|_| !asks_for_the_change).map(Change::briefly),
+        stopped: Call::all(stopped, now),
+        calls: Call::all(calls, now),
         shown: Shown::of(detail, now).to(actor.rank),
     }))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
-use conductor_domain::id::RunId;
+use conductor_domain::id::{RepoId, RunId};
 use conductor_port::views::RunFilter;
 use serde::Deserialize;
 
@@ -41,10 +41,44 @@ pub(crate) struct RunsQuery {
     #[serde(default)]
     view: String,
     #[serde(default)]
+    project: String,
+    #[serde(default)]
     repo: String,
     #[serde(default)]
     phase: String,
+    /// `me` for those that a person must act on.
+    #[serde(default)]
+    needs: String,
+    #[serde(default)]
+    text: String,
     after: Option<RunId>,
+}
+
+impl RunsQuery {
+    /// The filters as they stand in an address, without the place in the list.
+    fn kept(&self) -> String {
+        let pairs = [
+            ("project", &self.project),
+            ("repo", &self.repo),
+            ("phase", &self.phase),
+            ("needs", &self.needs),
+            ("text", &self.text),
+        ];
+        let pairs: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        serde_urlencoded::to_string(pairs).unwrap_or_default()
+    }
+
+    fn filter(&self, repo: Option<RepoId>) -> RunFilter {
+        let given = |text: &String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        RunFilter {
+            project: given(&self.project),
+            repo,
+            phase: given(&self.phase),
+            needs_human: self.needs == "me",
+            text: given(&self.text),
+            ..RunFilter::default()
+        }
+    }
 }
 
 #[derive(Template)]
@@ -52,9 +86,11 @@ pub(crate) struct RunsQuery {
 struct RunsPage {
     frame: Frame,
     is_board: bool,
+    projects: Vec<Choice>,
     repos: Vec<Choice>,
     phases: Vec<Choice>,
-    repo: String,
+    query: RunsQuery,
+    kept: String,
     columns: Vec<Column>,
     lines: Vec<Line>,
     older: Option<String>,
@@ -98,10 +134,9 @@ pub(crate) async fn show(
     if is_board {
         for phase in PHASES {
             let filter = RunFilter {
-                repo,
                 phase: Some(phase.to_owned()),
                 limit: CARDS,
-                ..RunFilter::default()
+                ..query.filter(repo)
             };
             let list = door.reader.runs(filter).await?;
             columns.push(Column {
@@ -112,20 +147,22 @@ pub(crate) async fn show(
         }
     } else {
         let filter = RunFilter {
-            repo,
-            phase: (!query.phase.is_empty()).then(|| query.phase.clone()),
             after: query.after.clone(),
             limit: LINES,
-            ..RunFilter::default()
+            ..query.filter(repo)
         };
         let list = door.reader.runs(filter).await?;
         lines = Line::all(&list.runs, now);
         older = list.next.map(|next| next.to_string());
     }
-    let mut repos: Vec<Choice> = door
-        .reader
-        .instance()
-        .await?
+    let instance = door.reader.instance().await?;
+    let projects = instance.projects.iter().map(|project| Choice {
+        value: project.to_string(),
+        name: project.to_string(),
+        is_chosen: project.as_str() == query.project,
+    });
+    let projects = projects.collect();
+    let mut repos: Vec<Choice> = instance
         .repos
         .into_iter()
         .map(|known| Choice {
@@ -147,9 +184,11 @@ pub(crate) async fn show(
     Ok(page(&RunsPage {
         frame: Frame::of(&door, &actor, Section::Runs, "Runs").await?,
         is_board,
+        projects,
         repos,
         phases,
-        repo: query.repo,
+        kept: query.kept(),
+        query,
         columns,
         lines,
         older,

@@ -99,16 +99,22 @@ impl Browser {
     }
 }
 
-const PAGES: [&str; 12] = [
+mod several;
+mod work;
+
+const PAGES: [&str; 15] = [
     "/",
     "/runs",
     "/runs?view=list",
     "/runs/r-1",
+    "/runs/r-1/calls",
     "/runs/r-1/log",
     "/approvals",
     "/projects",
     "/audit",
     "/figures",
+    "/policies",
+    "/bulk",
     "/stop",
     "/start",
     "/settings",

@@ -32,6 +32,31 @@ const RUST: Language = Language {
     single_quotes: false,
 };
 
+/// The language of policies.
+pub(crate) const CEDAR: Language = Language {
+    comment: "//",
+    words: &[
+        "action",
+        "context",
+        "else",
+        "false",
+        "forbid",
+        "has",
+        "if",
+        "in",
+        "is",
+        "like",
+        "permit",
+        "principal",
+        "resource",
+        "then",
+        "true",
+        "unless",
+        "when",
+    ],
+    single_quotes: false,
+};
+
 const PYTHON: Language = Language {
     comment: "#",
     words: &[

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use conductor_domain::id::RunId;
 use conductor_policy::authority::LOW_TRUST;
-use conductor_web::api::{AcceptedView, ExpectedView, PolicyPlace, PolicyTexts, RulingView, SetPolicy};
+use conductor_web::api::{
+    AcceptedView, ExpectedView, FlawList, PolicyPlace, PolicyTexts, RulingView, SetPolicy,
+};
 use conductor_web::visible;
 
 use crate::exit::{Exit, Failure};
@@ -24,6 +26,10 @@ pub(crate) enum PolicyCommand {
     List,
     /// Prints policies; Conductor's own where nothing is named
     Show(ShowArgs),
+    /// Lists every version of the policies of a project or a repository
+    History(Of),
+    /// Says what is wrong with a file, at which line and column; stores nothing
+    Validate(SetArgs),
     /// Stores a new version; runs that start from now on are held to it
     Set(SetArgs),
     /// Answers whether somebody may do something, with the reason and the policy that decided
@@ -142,6 +148,8 @@ pub(crate) async fn policy(session: &Session, command: PolicyCommand) -> Result<
             let texts = session.source().await?.policy_texts(&place).await?;
             session.out.data(&texts, shown)?;
         }
+        PolicyCommand::History(of) => history(session, of.place()).await?,
+        PolicyCommand::Validate(args) => return validate(session, args).await,
         PolicyCommand::Set(args) => set(session, args).await?,
         PolicyCommand::Check(args) => {
             let ruling = ask(session, args).await?;
@@ -184,8 +192,9 @@ async fn list(session: &Session) -> Result<(), Failure> {
     })
 }
 
-async fn set(session: &Session, args: SetArgs) -> Result<(), Failure> {
-    let text = match (&args.preset, &args.file) {
+/// The text that was named: a file's, or a preset's.
+fn text_of(args: &SetArgs) -> Result<String, Failure> {
+    Ok(match (&args.preset, &args.file) {
         (Some(Preset::LowTrust), _) => LOW_TRUST.to_owned(),
         (None, Some(file)) => read_text(file)?,
         (None, None) => {
@@ -194,7 +203,11 @@ async fn set(session: &Session, args: SetArgs) -> Result<(), Failure> {
                     .exiting(Exit::Usage),
             );
         }
-    };
+    })
+}
+
+async fn set(session: &Session, args: SetArgs) -> Result<(), Failure> {
+    let text = text_of(&args)?;
     let wish = SetPolicy {
         project: args.project,
         repo: args.repo,
@@ -211,6 +224,44 @@ async fn set(session: &Session, args: SetArgs) -> Result<(), Failure> {
         )
     });
     session.out.data(&accepted, |_| String::new())
+}
+
+async fn history(session: &Session, place: PolicyPlace) -> Result<(), Failure> {
+    let list = session.source().await?.policy_versions(&place).await?;
+    session.out.data(&list, |list| {
+        let mut table = Table::new(["VERSION", "TEXT", "BY"]);
+        for known in &list.versions {
+            table.row([
+                known.version.to_string(),
+                known.text.short().to_owned(),
+                known.by.to_string(),
+            ]);
+        }
+        table.render("nothing was ever stored here; what it inherits counts")
+    })
+}
+
+async fn validate(session: &Session, args: SetArgs) -> Result<Exit, Failure> {
+    let text = text_of(&args)?;
+    let wish = SetPolicy {
+        project: args.project,
+        repo: args.repo,
+        text,
+    };
+    let found: FlawList = session.client().await?.post("/policies/validate", &wish).await?;
+    session.out.data(&found, |found| {
+        let mut text = String::new();
+        for flaw in &found.flaws {
+            let what = visible::line(&flaw.message);
+            let _string = writeln!(text, "{}:{}:{}: {what}", flaw.layer, flaw.line, flaw.column);
+        }
+        text
+    })?;
+    if found.flaws.is_empty() {
+        session.out.talk("✔ nothing is wrong with it");
+        return Ok(Exit::Ok);
+    }
+    Ok(Exit::Failed)
 }
 
 async fn ask(session: &Session, args: QuestionArgs) -> Result<RulingView, Failure> {

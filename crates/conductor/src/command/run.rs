@@ -5,6 +5,7 @@
 mod start;
 mod list;
 mod show;
+mod work;
 mod watch;
 mod decide;
 mod act;
@@ -26,6 +27,10 @@ pub(crate) enum RunCommand {
     List(list::ListArgs),
     /// Shows a run: where it stands, what it waits for, and the next command
     Show(show::ShowArgs),
+    /// Lists the calls of tools that its agents made, newest first, with what policy decided
+    Calls(work::CallsArgs),
+    /// Shows what its newest commit changes
+    Diff(work::DiffArgs),
     /// Follows a run until it ends or needs a person
     Watch(watch::WatchArgs),
     /// Approves what a run asks for: its plan, or a change that needs a second look
@@ -65,6 +70,8 @@ pub(crate) async fn run(session: &Session, command: RunCommand) -> Result<Exit, 
         RunCommand::Start(args) => start::start(session, args).await,
         RunCommand::List(args) => list::list(session, args).await,
         RunCommand::Show(args) => show::show(session, args).await,
+        RunCommand::Calls(args) => work::calls(session, args).await,
+        RunCommand::Diff(args) => work::diff(session, args).await,
         RunCommand::Watch(args) => watch::watch(session, args).await,
         RunCommand::Approve(args) => decide::decide(session, decide::Answer::Approve, args).await,
         RunCommand::Revise(args) => decide::decide(session, decide::Answer::Revise, args).await,

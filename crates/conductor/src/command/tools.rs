@@ -17,7 +17,7 @@ use conductor_domain::time::Millis;
 use conductor_engine::redact::KnownForms;
 use conductor_engine::{Alone, Without};
 use conductor_policy::authority::Authority;
-use conductor_port::blobs::{ToolCall, ToolLog};
+use conductor_port::blobs::{CallPage, ToolCall, ToolLog};
 use conductor_tools::{Lease, Offers, Server, door};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -195,6 +195,10 @@ impl ToolLog for Lines {
 
     /// Every serving has a log of its own, under a name that was just made.
     async fn read(&self, _invocation: &EffectId) -> Result<Vec<ToolCall>, Fault> {
+        Ok(Vec::new())
+    }
+
+    async fn page(&self, _invocation: &EffectId, _part: &CallPage) -> Result<Vec<ToolCall>, Fault> {
         Ok(Vec::new())
     }
 }

@@ -11,9 +11,11 @@ use conductor_domain::fault::Fault;
 use conductor_domain::policy::{LONGEST_POLICY, LockedPolicy, PolicyLayer};
 use conductor_domain::spec::PolicyVersion;
 use conductor_policy::authority::{Authority, SHIPPED, expect_all, read_question};
-use conductor_policy::secret;
+use conductor_policy::inspect::{self, Inspector, Limits};
+use conductor_policy::secret::{self, live::LiveSecrets};
+use conductor_policy::supply;
 use conductor_port::blobs::Blobs;
-use conductor_web::api::{ExpectedView, MismatchView, PolicyText, RuleView, RulingView};
+use conductor_web::api::{ExpectedView, FlawView, MismatchView, PolicyText, RuleView, RulingView};
 use conductor_web::{PolicyLock, Rules};
 
 use super::Records;
@@ -134,6 +136,68 @@ impl Rules for PolicyDesk {
             rules: rules.collect(),
             version: authority.version().clone(),
         }))
+    }
+
+    async fn flaws(
+        &self,
+        below: &[LockedPolicy],
+        layer: PolicyLayer,
+        text: &str,
+    ) -> Result<Vec<FlawView>, Fault> {
+        let whole = |message: String| FlawView {
+            layer,
+            line: 1,
+            column: 1,
+            message,
+        };
+        if text.len() as u64 > LONGEST_POLICY {
+            return Ok(vec![whole(format!("it is longer than {LONGEST_POLICY} bytes"))]);
+        }
+        if !secret::scan(text.as_bytes()).is_empty() {
+            return Ok(vec![whole(
+                "it holds a secret, which would be kept and shown".to_owned(),
+            )]);
+        }
+        let kept = match below {
+            [] => vec![],
+            below => self.texts(below).await?,
+        };
+        let mut layers: Vec<(PolicyLayer, &str)> = kept
+            .iter()
+            .map(|known| (known.layer, known.text.as_str()))
+            .collect();
+        layers.push((layer, text));
+        layers.sort_by_key(|(layer, _)| *layer);
+        let flaws = Authority::new(&layers).err().unwrap_or_default().into_iter();
+        Ok(flaws
+            .map(|flaw| FlawView {
+                layer: flaw.layer,
+                line: flaw.line,
+                column: flaw.column,
+                message: flaw.message,
+            })
+            .collect())
+    }
+
+    fn concern(&self, path: &str) -> Option<String> {
+        if supply::is_manifest(path) {
+            return Some("it decides what is depended on".to_owned());
+        }
+        let change = inspect::Change {
+            path,
+            before: inspect::Side::Absent,
+            after: inspect::Side::File(b"x\n"),
+            marks: &[],
+        };
+        let inspector = Inspector::new(Limits::default(), vec![], LiveSecrets::new([]));
+        let objection = inspector
+            .inspect(&[change], &[path.to_owned()])
+            .into_iter()
+            .next()?;
+        Some(match objection.evidence.as_str() {
+            "" => "it is more than an ordinary file".to_owned(),
+            evidence => format!("it is more than an ordinary file: {evidence}"),
+        })
     }
 
     async fn expect(&self, of: &[LockedPolicy], expectations: &str) -> Result<ExpectedView, Fault> {

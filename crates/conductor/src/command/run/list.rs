@@ -24,6 +24,9 @@ pub(crate) struct ListArgs {
     /// Only in this phase
     #[arg(long, value_parser = PhaseName::ALL.map(PhaseName::as_str))]
     phase: Option<String>,
+    /// Only those with this text in their title, repository, id or `#issue`
+    #[arg(long)]
+    text: Option<String>,
     /// Only those that have not ended
     #[arg(long)]
     open: bool,
@@ -44,6 +47,7 @@ pub(crate) async fn list(session: &Session, args: ListArgs) -> Result<Exit, Fail
         project: args.project,
         repo: args.repo,
         phase: args.phase,
+        text: args.text,
         open: args.open,
         needs_human: args.needs_human,
         after: args.after,
