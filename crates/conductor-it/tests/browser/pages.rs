@@ -77,6 +77,8 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
         ("/runs?view=list", "runs-list"),
         ("/approvals", "approvals"),
         ("/projects", "projects"),
+        ("/policies", "policies"),
+        ("/bulk", "bulk"),
         ("/audit", "audit"),
         ("/audit?words=approve&class=fact&from=2020-01-01", "audit-found"),
         ("/audit?words=nothing.like.it", "audit-nothing"),
