@@ -25,6 +25,7 @@ mod blobs;
 mod tool_log;
 mod resources;
 mod duties;
+mod marks;
 mod keys;
 mod answers;
 

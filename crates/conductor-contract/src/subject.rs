@@ -8,6 +8,7 @@ use std::sync::Arc;
 use conductor_port::answer::Answers;
 use conductor_port::blobs::{Blobs, ToolLog};
 use conductor_port::duty::Duties;
+use conductor_port::herald::Marks;
 use conductor_port::key::Keys;
 use conductor_port::lease::Leases;
 use conductor_port::ledger::Ledger;
@@ -36,6 +37,8 @@ pub struct Subject {
     pub duties: Arc<dyn Duties>,
     /// What opens the door to people.
     pub keys: Arc<dyn Keys>,
+    /// Its words under names.
+    pub marks: Arc<dyn Marks>,
     /// Its answers to writes that named themselves.
     pub answers: Arc<dyn Answers>,
     /// Whatever must live as long as the store: a temporary directory, a server.
@@ -46,7 +49,18 @@ impl Subject {
     /// Makes a subject of a store that implements all ports.
     pub fn new<S>(store: S, guard: impl Any + Send + Sync) -> Self
     where
-        S: Ledger + Views + Search + Tally + Blobs + ToolLog + Leases + Duties + Keys + Answers + 'static,
+        S: Ledger
+            + Views
+            + Search
+            + Tally
+            + Blobs
+            + ToolLog
+            + Leases
+            + Duties
+            + Keys
+            + Marks
+            + Answers
+            + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -59,6 +73,7 @@ impl Subject {
             leases: store.clone(),
             duties: store.clone(),
             keys: store.clone(),
+            marks: store.clone(),
             answers: store,
             guard: Box::new(guard),
         }

@@ -157,6 +157,9 @@ suites! { $
         a_duty_that_is_laid_down_is_free_at_once
         duties_are_apart
     }
+    marks {
+        the_last_mark_of_a_name_counts
+    }
     keys {
         a_key_is_found_until_its_time_is_over
         of_many_who_take_a_key_one_has_it

@@ -75,7 +75,7 @@ impl Post {
 
 /// Lays all duties down at the end of this process; a fault leaves them until their time is over.
 pub(crate) async fn lay_down_all(engine: &Engine) {
-    for duty in [Duty::Deadlines, Duty::Anchors] {
+    for duty in [Duty::Deadlines, Duty::Anchors, Duty::Notices] {
         let laid = engine.ports.duties.lay_down(duty, &engine.options.worker).await;
         if let Err(fault) = laid {
             tracing::info!(%fault, duty = duty.as_str(), "could not lay a duty down; another takes it over in time");

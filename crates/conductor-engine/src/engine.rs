@@ -26,8 +26,9 @@ use crate::ports::Ports;
 use crate::recover::Recovered;
 use crate::redact::{KnownForms, Redact};
 use crate::rules::Compiled;
+use crate::tell::Telling;
 use crate::trouble::{Trouble, Troubles, Watched};
-use crate::{anchor, commit, crash, dispatch, duty, intake, look, recover, telemetry, timer};
+use crate::{anchor, commit, crash, dispatch, duty, intake, look, recover, telemetry, tell, timer};
 
 /// How the engine behaves in this process.
 #[derive(Debug, Clone)]
@@ -56,6 +57,8 @@ pub struct Options {
     pub inspector: Arc<Inspector>,
     /// Which ports on loopback runs may have for their own.
     pub ports: PortRange,
+    /// Whom to tell what a person should know of; nobody where absent.
+    pub telling: Option<Telling>,
 }
 
 /// Ports on loopback, from which each run gets its own (ENV-1).
@@ -98,6 +101,7 @@ impl Options {
                 LiveSecrets::new([]),
             )),
             ports: PortRange::USUAL,
+            telling: None,
         }
     }
 }
@@ -198,6 +202,7 @@ impl Engine {
             timer::run(&self, &shutdown),
             look::run(&self, &shutdown),
             anchor::run(&self, &shutdown),
+            tell::run(&self, &shutdown),
         );
         // The last effects may have reported after the anchorer had stopped.
         anchor::anchor_or_complain(&self).await;

@@ -410,6 +410,8 @@ pub(crate) enum Which {
     Open,
     /// Those that still hold something, ended or not.
     Unfinished,
+    /// All there ever were.
+    All,
 }
 
 /// Lists runs page by page, so that many of them are never in memory at once.

@@ -24,8 +24,10 @@ mod comment;
 mod board;
 mod clean_up;
 mod abandon;
+mod tell;
 
 pub(crate) use abandon::abandon;
+pub(crate) use tell::tell;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conductor_domain::event::Event;
-use conductor_domain::fault::{Fault, FaultKind};
+use conductor_domain::fault::Fault;
 use conductor_domain::instance::InstanceEvent;
 use conductor_domain::time::{Millis, Timestamp};
 use conductor_port::duty::Duty;
 use conductor_port::herald::{Herald, Marks, Notice, NoticeKind, NoticedRun};
 use conductor_port::ledger::{Record, StreamId};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::duration;
@@ -53,14 +54,17 @@ struct Told {
 
 /// Tells until shutdown; does nothing where nobody listens.
 pub(crate) async fn run(engine: &Engine, shutdown: &CancellationToken) {
-    let Some(telling) = &engine.options.telling else { return };
+    let Some(telling) = &engine.options.telling else {
+        return;
+    };
     let mut post = Post::of(Duty::Notices);
     let mut committed = engine.committed();
     let mut told = Told::default();
     let mut has_missed = true;
+    let mut tick = tokio::time::interval(duration(engine.options.tick));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            biased;
             () = shutdown.cancelled() => return,
             heard = committed.recv() => match heard {
                 Ok(committed) => {
@@ -71,7 +75,7 @@ pub(crate) async fn run(engine: &Engine, shutdown: &CancellationToken) {
                 Err(RecvError::Lagged(_)) => { has_missed = true; }
                 Err(RecvError::Closed) => return,
             },
-            () = tokio::time::sleep(duration(engine.options.tick)) => {}
+            _ = tick.tick() => {}
         }
         let turn = match post.turn(engine).await {
             Ok(turn) => turn,
@@ -97,7 +101,12 @@ pub(crate) async fn run(engine: &Engine, shutdown: &CancellationToken) {
             }
         }
         let now = engine.ports.clock.now();
-        let due: Vec<StreamId> = told.due.iter().filter(|(_, at)| **at <= now).map(|(stream, _)| stream.clone()).collect();
+        let due: Vec<StreamId> = told
+            .due
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(stream, _)| stream.clone())
+            .collect();
         for stream in due {
             match tell_of(engine, telling, &mut told, &stream).await {
                 Ok(()) => {
@@ -105,9 +114,15 @@ pub(crate) async fn run(engine: &Engine, shutdown: &CancellationToken) {
                     told.due.remove(&stream);
                 }
                 Err(fault) => {
-                    let pause = Millis(SHORTEST.0.saturating_mul(1 << told.failures.min(16)).min(LONGEST.0));
+                    let pause = Millis(
+                        SHORTEST
+                            .0
+                            .saturating_mul(1 << told.failures.min(16))
+                            .min(LONGEST.0),
+                    );
                     told.failures = told.failures.saturating_add(1);
-                    told.due.insert(stream.clone(), engine.ports.clock.now().after(pause));
+                    told.due
+                        .insert(stream.clone(), engine.ports.clock.now().after(pause));
                     tracing::warn!(%fault, %stream, "a notice was not taken; it is told again");
                     // The listener is the same for all: the others wait with it.
                     let until = engine.ports.clock.now().after(pause);
@@ -122,14 +137,14 @@ pub(crate) async fn run(engine: &Engine, shutdown: &CancellationToken) {
 /// Reads how far everything was told, and looks at every stream that went on since.
 async fn look_at_all(engine: &Engine, telling: &Telling, told: &mut Told) -> Result<(), Fault> {
     let marks: BTreeMap<String, String> = telling.marks.marks(MARKS).await?.into_iter().collect();
-    told.since = match marks.get(SINCE).and_then(|since| since.parse().ok()) {
-        Some(since) => Timestamp(since),
-        None => {
-            // From the first time that somebody listens; what was before is old.
-            let now = engine.ports.clock.now();
-            telling.marks.mark(SINCE, &now.0.to_string()).await?;
-            now
-        }
+    let since = marks.get(SINCE).and_then(|since| since.parse().ok());
+    told.since = if let Some(since) = since {
+        Timestamp(since)
+    } else {
+        // From the first time that somebody listens; what was before is old.
+        let now = engine.ports.clock.now();
+        telling.marks.mark(SINCE, &now.0.to_string()).await?;
+        now
     };
     let seq = |stream: &StreamId| marks.get(&name(stream)).and_then(|seq| seq.parse::<u64>().ok());
     told.streams.clear();
@@ -144,7 +159,8 @@ async fn look_at_all(engine: &Engine, telling: &Telling, told: &mut Told) -> Res
             }
         }
     }
-    told.streams.insert(StreamId::Instance, seq(&StreamId::Instance).unwrap_or(0));
+    told.streams
+        .insert(StreamId::Instance, seq(&StreamId::Instance).unwrap_or(0));
     told.due.entry(StreamId::Instance).or_default();
     Ok(())
 }
@@ -153,12 +169,15 @@ fn name(stream: &StreamId) -> String {
     format!("{MARKS}{}", stream.as_key())
 }
 
-/// Tells what is new in one stream, in order; what the listener will never take is passed over.
-async fn tell_of(engine: &Engine, telling: &Telling, told: &mut Told, stream: &StreamId) -> Result<(), Fault> {
-    let mut after = match told.streams.get(stream) {
-        Some(seq) => *seq,
-        None => 0,
-    };
+/// Tells what is new in one stream, in order.
+async fn tell_of(
+    engine: &Engine,
+    telling: &Telling,
+    told: &mut Told,
+    stream: &StreamId,
+) -> Result<(), Fault> {
+    let mut after = told.streams.get(stream).copied().unwrap_or(0);
+    let mut last_told = None;
     loop {
         let records = engine.ports.ledger.read(stream, after, PAGE).await?;
         let Some(last) = records.last().map(|record| record.seq) else {
@@ -167,6 +186,8 @@ async fn tell_of(engine: &Engine, telling: &Telling, told: &mut Told, stream: &S
         for record in &records {
             if record.at >= told.since
                 && let Some(kind) = worth_telling(record)
+                // A gate that opens may place a hold, too; that is one thing to a person.
+                && last_told != Some((kind, record.at))
             {
                 let notice = Notice {
                     delivery: record.event_id.clone(),
@@ -174,12 +195,11 @@ async fn tell_of(engine: &Engine, telling: &Telling, told: &mut Told, stream: &S
                     at: record.at,
                     run: noticed(engine, stream).await?,
                 };
-                match perform::tell(telling.herald.as_ref(), &notice).await {
-                    Err(fault) if fault.kind == FaultKind::Permanent => {
-                        tracing::error!(%fault, delivery = %notice.delivery, "nobody takes a notice; it is passed over");
-                    }
-                    other => other?,
-                }
+                perform::tell(telling.herald.as_ref(), &notice).await?;
+                last_told = Some((kind, record.at));
+                telling.marks.mark(&name(stream), &record.seq.to_string()).await?;
+            } else if record.kind == "cleaned_up" {
+                // Nothing follows; whoever starts next need not look.
                 telling.marks.mark(&name(stream), &record.seq.to_string()).await?;
             }
             after = record.seq;
@@ -198,7 +218,6 @@ fn worth_telling(record: &Record) -> Option<NoticeKind> {
         "plan_proposed" | "gate_reopened" | "diff_gate_opened" | "call_gate_opened" | "clean_up_failed" => {
             Some(NoticeKind::NeedsHuman)
         }
-        // A gate that opens places a hold, too, and is told already.
         "hold_placed" => match record::decode(record) {
             Ok(Event::HoldPlaced { hold }) if hold.needs_human() => Some(NoticeKind::NeedsHuman),
             Ok(_) | Err(_) => None,
@@ -215,7 +234,9 @@ fn worth_telling(record: &Record) -> Option<NoticeKind> {
 }
 
 async fn noticed(engine: &Engine, stream: &StreamId) -> Result<Option<NoticedRun>, Fault> {
-    let StreamId::Run(id) = stream else { return Ok(None) };
+    let StreamId::Run(id) = stream else {
+        return Ok(None);
+    };
     let Some(run) = intake::standing(engine.ports.views.as_ref(), id).await?.run else {
         return Ok(None);
     };

@@ -14,6 +14,8 @@ pub enum Duty {
     Deadlines,
     /// Anchors the chains.
     Anchors,
+    /// Tells somebody outside what a person should know of.
+    Notices,
 }
 
 impl Duty {
@@ -22,6 +24,7 @@ impl Duty {
         match self {
             Self::Deadlines => "deadlines",
             Self::Anchors => "anchors",
+            Self::Notices => "notices",
         }
     }
 }

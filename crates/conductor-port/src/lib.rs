@@ -19,6 +19,7 @@ pub mod upstream;
 pub mod lease;
 pub mod duty;
 pub mod key;
+pub mod herald;
 pub mod answer;
 pub mod inbox;
 mod switch;

@@ -20,6 +20,7 @@ use conductor_port::Fault;
 use conductor_port::answer::{Answers, Begun, KeptAnswer, NamedWrite};
 use conductor_port::blobs::{Blobs, CallPage, KeptBytes, ToolCall, ToolLog};
 use conductor_port::duty::{Duties, Duty, DutyWish, Holder};
+use conductor_port::herald::Marks;
 use conductor_port::key::{self, Key, KeyKind, Keys};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
 use conductor_port::ledger::{EffectRow, ForgeWrite, NewEffect, Record, RunRow, StreamId};
@@ -52,6 +53,7 @@ struct State {
     duties: BTreeMap<Duty, (String, Timestamp)>,
     keys: BTreeMap<Digest, Key>,
     passwords: BTreeMap<OperatorName, String>,
+    marks: BTreeMap<String, String>,
     answers: BTreeMap<Digest, (NamedWrite, Option<KeptAnswer>)>,
 }
 
@@ -194,6 +196,20 @@ impl Leases for Memory {
         let mut held: Vec<ResourceLease> = wanted.cloned().collect();
         held.sort_by(|a, b| (&a.run, a.kind.as_str(), &a.name).cmp(&(&b.run, b.kind.as_str(), &b.name)));
         Ok(held)
+    }
+}
+
+#[async_trait]
+impl Marks for Memory {
+    async fn marks(&self, beginning: &str) -> Result<Vec<(String, String)>, Fault> {
+        let state = self.state();
+        let found = state.marks.iter().filter(|(name, _)| name.starts_with(beginning));
+        Ok(found.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    async fn mark(&self, name: &str, value: &str) -> Result<(), Fault> {
+        self.state().marks.insert(name.to_owned(), value.to_owned());
+        Ok(())
     }
 }
 

@@ -59,7 +59,8 @@ impl Rig {
         Self::resume_with(stage, |stage| stage.ports(agent), |_options| {}).await
     }
 
-    async fn resume_with(
+    /// Starts a process again on what another left, with its own wiring and options.
+    pub async fn resume_with(
         stage: Stage,
         wire: impl FnOnce(&Stage) -> Ports,
         tune: impl FnOnce(&mut Options),

@@ -178,7 +178,11 @@ mod tests {
         }
         assert_eq!(hook("https://hooks.example/x", Reach::Public).check(), Ok(()));
         assert_eq!(hook("http://127.0.0.1:9/x", Reach::Any).check(), Ok(()));
-        assert!(hook("https://me:password@hooks.example/x", Reach::Any).check().is_err());
+        assert!(
+            hook("https://me:password@hooks.example/x", Reach::Any)
+                .check()
+                .is_err()
+        );
     }
 
     /// A name is checked when it is used: what it leads to may be another one by then.
@@ -194,10 +198,16 @@ mod tests {
     fn nothing_of_a_delivery_can_be_exchanged() {
         let secret = SecretString::from("s".to_owned());
         let signed = signature(&secret, 1, "d", "b");
-        assert!(signed.starts_with("t=1,v1=") && signed.len() == "t=1,v1=".len() + 64, "{signed}");
+        assert!(
+            signed.starts_with("t=1,v1=") && signed.len() == "t=1,v1=".len() + 64,
+            "{signed}"
+        );
         for (seconds, delivery, body) in [(2, "d", "b"), (1, "e", "b"), (1, "d", "c")] {
             assert_ne!(signature(&secret, seconds, delivery, body), signed);
         }
-        assert_ne!(signature(&SecretString::from("t".to_owned()), 1, "d", "b"), signed);
+        assert_ne!(
+            signature(&SecretString::from("t".to_owned()), 1, "d", "b"),
+            signed
+        );
     }
 }

@@ -18,6 +18,7 @@ mod settings;
 mod clock;
 mod executors;
 mod place;
+mod hook;
 mod wire;
 mod server;
 mod show;

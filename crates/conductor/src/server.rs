@@ -26,6 +26,7 @@ use crate::data_dir::{Claim, DataDir};
 use crate::environment;
 use crate::executors::Named;
 use crate::exit::{Exit, Failure};
+use crate::hook::Hook;
 use crate::listen::{self, Bounds};
 use crate::server_file::{Published, ServerFile};
 use crate::settings::{DatabaseUrl, Listen, ToldInspection};
@@ -62,6 +63,8 @@ pub(crate) struct Setup {
     pub(crate) egress: Vec<Grant>,
     /// What an inspection of a change objects to.
     pub(crate) inspection: ToldInspection,
+    /// Where notices go.
+    pub(crate) notify: Option<Hook>,
     /// The world beyond the egress proxy.
     pub(crate) outside: Arc<dyn Outside>,
 }
@@ -95,6 +98,7 @@ impl Server {
             .webhook_secret
             .iter()
             .map(wire::words)
+            .chain(setup.notify.iter().map(|hook| wire::words(&hook.secret)))
             .chain([token.clone()])
             .chain(setup.database_url.iter().map(|url| url.expose().to_owned()))
             .collect();
@@ -114,6 +118,7 @@ impl Server {
             ports: setup.ports,
             egress: setup.egress,
             inspection: setup.inspection,
+            notify: setup.notify,
             outside: setup.outside,
             doors: setup.data_dir.doors(),
             secrets,

@@ -4,6 +4,7 @@
 //! server does with it.
 
 mod inspection;
+mod notify;
 mod listen;
 mod skills;
 
@@ -24,6 +25,7 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) use inspection::ToldInspection;
 pub(crate) use listen::Listen;
+use notify::ToldNotify;
 use skills::ToldSkills;
 
 /// The forge unless told otherwise.
@@ -99,6 +101,10 @@ pub(crate) struct Told {
     #[arg(skip)]
     #[serde(default)]
     pub(crate) inspection: ToldInspection,
+    /// Where notices go; in the file only.
+    #[arg(skip)]
+    #[serde(default)]
+    pub(crate) notify: ToldNotify,
 }
 
 /// What the sandboxes of every project may reach (EXEC-3); nothing unless it is written down.
@@ -344,6 +350,7 @@ impl Told {
             egress: file.egress,
             skills: file.skills,
             inspection: file.inspection,
+            notify: file.notify,
         })
     }
 

@@ -6,6 +6,7 @@
 mod backstage;
 mod room;
 mod denied;
+mod notices;
 mod skills;
 mod rules;
 mod deliveries;
@@ -391,6 +392,8 @@ pub(crate) struct Parts {
     pub(crate) doors: PathBuf,
     /// What an inspection of a change objects to.
     pub(crate) inspection: ToldInspection,
+    /// Where notices go.
+    pub(crate) notify: Option<crate::hook::Hook>,
     /// What must never be shown or kept, word for word.
     pub(crate) secrets: Vec<String>,
 }
@@ -462,6 +465,7 @@ pub(crate) async fn engine(storage: &Storage, records: &Records, parts: Parts) -
         clock: parts.clock,
     };
     let mut options = Options::new(parts.worker);
+    options.telling = notices::telling(parts.notify, all.clock.clone(), records)?;
     (options.owns_name, options.lease, options.ports) = (true, parts.lease, parts.ports);
     options.inspector = Arc::new(parts.inspection.inspector(&parts.secrets));
     options.redactor = Arc::new(KnownForms::with_secrets(parts.secrets));

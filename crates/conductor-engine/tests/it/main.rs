@@ -11,4 +11,6 @@ mod stop;
 mod flow;
 mod forge_tools;
 mod look;
+mod seen;
+mod tell;
 mod sandboxes;

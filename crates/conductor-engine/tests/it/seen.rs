@@ -35,7 +35,11 @@ async fn what_was_meant_for_another_state_is_refused() {
     ] {
         assert_eq!(ask(seen).await, Err(SubmitError::Stale { seen, now }));
     }
-    assert_eq!(rig.records(&run).await.len() as u64, last, "a refusal leaves no trace");
+    assert_eq!(
+        rig.records(&run).await.len() as u64,
+        last,
+        "a refusal leaves no trace"
+    );
     assert!(ask(Seen::Record(last)).await.is_ok());
     assert!(matches!(
         ask(Seen::Record(last)).await,

@@ -68,7 +68,10 @@ impl Marks for Shelf {
     }
 
     async fn mark(&self, name: &str, value: &str) -> Result<(), Fault> {
-        self.0.lock().expect("nobody panics").insert(name.to_owned(), value.to_owned());
+        self.0
+            .lock()
+            .expect("nobody panics")
+            .insert(name.to_owned(), value.to_owned());
         Ok(())
     }
 }
@@ -78,12 +81,17 @@ async fn start(listener: &Arc<Listener>, shelf: &Arc<Shelf>) -> Rig {
         herald: listener.clone(),
         marks: shelf.clone(),
     };
-    Rig::start_with(|stage| stage.ports(stage.agents()), |options| options.telling = Some(telling)).await
+    Rig::start_with(
+        |stage| stage.ports(stage.agents()),
+        |options| options.telling = Some(telling),
+    )
+    .await
 }
 
 fn told(notices: &[Notice]) -> Vec<(NoticeKind, Option<String>)> {
     let told = notices.iter();
-    told.map(|notice| (notice.event, notice.run.as_ref().map(|run| run.id.to_string()))).collect()
+    told.map(|notice| (notice.event, notice.run.as_ref().map(|run| run.id.to_string())))
+        .collect()
 }
 
 /// UI-3: a listener that is away hears everything when it is back, in order, each under its own id; no run waits for it.
@@ -97,8 +105,12 @@ async fn a_listener_that_was_away_hears_everything_and_holds_nobody_up() {
     let by = rig.stage.specs[0].started_by.clone();
     for on in [true, false] {
         let turn = InstanceInput::TurnKillSwitch { by: by.clone(), on };
-        rig.engine.submit_to_instance(turn, "").await.expect("calm weather");
-        rig.until(&run, |run| run.holds.get(HoldKind::KillSwitch).is_some() == on).await;
+        rig.engine
+            .submit_to_instance(turn, "")
+            .await
+            .expect("calm weather");
+        rig.until(&run, |run| run.holds.get(HoldKind::KillSwitch).is_some() == on)
+            .await;
     }
     let heard = listener.until(3).await;
     let id = run.to_string();

@@ -5,11 +5,12 @@
 use async_trait::async_trait;
 use conductor_port::Fault;
 use conductor_port::duty::{Duties, Duty, DutyWish, Holder};
+use conductor_port::herald::Marks;
 
 use super::conn::Arg::{Int, Text};
 use super::conn::Conn;
 use super::writer::{Failed, Write};
-use super::{Database, sql};
+use super::{Database, rows, sql};
 
 struct Hold(DutyWish);
 
@@ -98,6 +99,45 @@ impl Write for PutMark {
                 self.attempted()
             )))),
         }
+    }
+}
+
+struct SetMark {
+    name: String,
+    value: String,
+}
+
+#[async_trait]
+impl Write for SetMark {
+    type Done = ();
+    type Refused = Fault;
+
+    fn attempted(&self) -> String {
+        format!("put the mark `{}`", self.name)
+    }
+
+    async fn apply(&self, conn: &mut Conn) -> Result<(), Failed<Fault>> {
+        conn.execute(sql::SET_MARK, &[Text(&self.name), Text(&self.value)])
+            .await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Marks for Database {
+    async fn marks(&self, beginning: &str) -> Result<Vec<(String, String)>, Fault> {
+        let all = self.look("list the marks", sql::MARKS, &[], rows::mark).await?;
+        let mut found: Vec<(String, String)> = all
+            .into_iter()
+            .filter(|(name, _)| name.starts_with(beginning))
+            .collect();
+        found.sort();
+        Ok(found)
+    }
+
+    async fn mark(&self, name: &str, value: &str) -> Result<(), Fault> {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        self.writer.write(SetMark { name, value }).await
     }
 }
 

@@ -263,3 +263,7 @@ fn resource_kind(text: &str) -> Option<ResourceKind> {
     .into_iter()
     .find(|kind| kind.as_str() == text)
 }
+
+pub(super) fn mark(row: &Row) -> Result<(String, String), sqlx::Error> {
+    Ok((row.text(0)?, row.text(1)?))
+}

@@ -291,6 +291,12 @@ pub(super) const LAY_DOWN_DUTY: &str = "DELETE FROM duties WHERE name = $1 AND w
 pub(super) const PUT_MARK: &str =
     "INSERT INTO marks (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
 
+/// Puts a mark over the one that stands there.
+pub(super) const SET_MARK: &str =
+    "INSERT INTO marks (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+
+pub(super) const MARKS: &str = "SELECT name, value FROM marks";
+
 pub(super) const MARK: &str = "SELECT value FROM marks WHERE name = $1";
 
 pub(super) const FORGET_KEYS: &str = "DELETE FROM door_keys WHERE ends_at <= $1";

@@ -80,6 +80,7 @@ pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Fa
         skills: told.skills.by_role(&session.data_dir),
         egress: told.egress.allow.clone(),
         inspection: told.inspection.clone(),
+        notify: told.notify.hook()?,
         outside: session.outside.clone(),
         data_dir: session.data_dir.clone(),
         database_url: told.database_url.clone(),

@@ -115,6 +115,7 @@ impl Stage {
             ports: conductor_engine::PortRange::USUAL,
             egress: vec![],
             inspection: ToldInspection::default(),
+            notify: None,
             skills: RoleSkills::default(),
             outside: Arc::new(Internet),
             limits: Limits {

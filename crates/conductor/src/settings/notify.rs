@@ -33,11 +33,16 @@ impl ToldNotify {
         let (url, file) = match (&self.url, &self.secret_file) {
             (None, None) => return Ok(None),
             (Some(url), Some(file)) => (url, file),
-            (Some(_), None) => return Err(wrong("[notify] has no secret-file to sign notices with".to_owned())),
+            (Some(_), None) => {
+                return Err(wrong(
+                    "[notify] has no secret-file to sign notices with".to_owned(),
+                ));
+            }
             (None, Some(_)) => return Err(wrong("[notify] has no url to tell notices to".to_owned())),
         };
         let hook = Hook {
-            url: Url::parse(url).map_err(|error| wrong(format!("the url of [notify] cannot be used: {error}")))?,
+            url: Url::parse(url)
+                .map_err(|error| wrong(format!("the url of [notify] cannot be used: {error}")))?,
             secret: secret(file)?,
             reach: if self.allow_private {
                 Reach::Any
