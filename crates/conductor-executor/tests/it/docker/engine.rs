@@ -131,8 +131,10 @@ async fn an_engine_that_stops_in_the_middle_is_told_and_reaped_when_it_is_back()
 fn logged(base: &Path, name: &str, version: &str) -> PathBuf {
     let program = base.join(name);
     let calls = base.join("calls");
+    // Two calls at once must not stand in each other's line, so each is kept by one write.
     let script = format!(
-        "#!/bin/sh\ntest -f \"$DOCKER_CONFIG/config.json\" || exit 125\nfor word in \"$@\"; do printf '%s\\0' \"$word\"; done >> '{calls}'; printf '\\n' >> '{calls}'\n\
+        "#!/bin/sh\ntest -f \"$DOCKER_CONFIG/config.json\" || exit 125\n\
+         {{ printf '%s\\0' \"$@\"; printf '\\n'; }} > '{calls}.'$$; cat '{calls}.'$$ >> '{calls}'\n\
          [ \"$1\" = version ] && [ -n '{version}' ] && echo '{version}' && exit\nexec docker \"$@\"\n",
         calls = calls.display()
     );
