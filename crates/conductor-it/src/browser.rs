@@ -159,6 +159,8 @@ impl Browser {
             "browserName": "chrome",
             // A dialog that nobody expects stays, and makes the next command fail.
             "unhandledPromptBehavior": "ignore",
+            // A page that waits for a connection that others hold would come after a minute.
+            "timeouts": { "pageLoad": 45_000 },
             "goog:chromeOptions": { "args": ARGUMENTS },
         } } });
         let opened = browser

@@ -103,6 +103,9 @@
     });
   };
   hear(live);
+  // A page that the browser keeps for the way back holds no connection: there are six of them for all pages together.
+  addEventListener("pagehide", () => source.close());
+  addEventListener("pageshow", (event) => { if (event.persisted) { hear(live); soon(); } });
   document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
   setInterval(() => { if (!document.hidden) soon(); }, 30000);
 

@@ -17,6 +17,7 @@ on_both_databases!(
     the_keyboard_is_enough,
     no_script_is_needed,
     a_lost_connection_is_shown_and_heals,
+    who_walks_through_many_pages_waits_for_none,
 );
 
 const ENTER: &str = "\u{e007}";
@@ -152,5 +153,35 @@ async fn a_lost_connection_is_shown_and_heals(kept: Kept) -> Result<()> {
     browser.see("While nobody looks").await?;
     browser.be_live().await?;
     ensure!(desk.is_marked().await?, "the page was loaded again");
+    Ok(())
+}
+
+/// UI-2: a page that was left holds no connection, so that the seventh comes like the first; and the way back leads to a
+/// page that is live again.
+async fn who_walks_through_many_pages_waits_for_none(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
+    let desk = Desk::of(&stage).await?;
+    let browser = &desk.browser;
+    for path in [
+        "/runs",
+        "/approvals",
+        "/projects",
+        "/audit",
+        "/keys",
+        "/stop",
+        "/settings",
+        "/",
+    ] {
+        desk.go(path).await?;
+        browser.be_live().await?;
+    }
+    browser.run("history.go(-5)").await?;
+    browser.be_at("/projects").await?;
+    browser.run("history.go(5)").await?;
+    browser.be_at("/").await?;
+    browser.be_live().await?;
+    let run = stage.start_run("While somebody was away")?;
+    browser.see("While somebody was away").await?;
+    stage.program.say(&["run", "cancel", &run])?.done()?;
     Ok(())
 }

@@ -17,6 +17,7 @@ mod story;
 mod hands;
 mod racing;
 mod pages;
+mod hostile;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conductor-under-test");
