@@ -10,9 +10,10 @@ use futures_util::stream::BoxStream;
 
 use crate::api::{AuditView, ReplayView, TroubleView};
 
-/// Something was committed to a run; read the ledger to see what.
+/// Something was committed; read the ledger to see what.
 ///
-/// `None` means that the listener was too slow and missed some: it must look again, whatever its run.
+/// `None` is what concerns more than one run, or that the listener was too slow and missed some: it must look again,
+/// whatever its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Which run.

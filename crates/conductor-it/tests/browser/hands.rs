@@ -156,12 +156,16 @@ async fn a_lost_connection_is_shown_and_heals(kept: Kept) -> Result<()> {
     Ok(())
 }
 
-/// UI-2: a page that was left holds no connection, so that the seventh comes like the first; and the way back leads to a
-/// page that is live again.
+/// UI-2, SEC-6: a page that was left holds no connection, so that the seventh comes like the first; the way back leads to a
+/// page that is live again; and what happens is on it because it was told, not because it looks every now and then.
 async fn who_walks_through_many_pages_waits_for_none(kept: Kept) -> Result<()> {
     let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let desk = Desk::of(&stage).await?;
     let browser = &desk.browser;
+    let unprompted = json!({ "source": "window.setInterval = () => 0" });
+    browser
+        .devtools("Page.addScriptToEvaluateOnNewDocument", unprompted)
+        .await?;
     for path in [
         "/runs",
         "/approvals",
@@ -183,5 +187,6 @@ async fn who_walks_through_many_pages_waits_for_none(kept: Kept) -> Result<()> {
     let run = stage.start_run("While somebody was away")?;
     browser.see("While somebody was away").await?;
     stage.program.say(&["run", "cancel", &run])?.done()?;
-    Ok(())
+    stage.program.say(&["kill-switch", "on"])?.done()?;
+    browser.see("Emergency stop is on").await
 }

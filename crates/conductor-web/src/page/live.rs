@@ -22,7 +22,8 @@ pub(crate) async fn follow(
     let listening = (door.backstage.changes(), Watcher::new(door, actor));
     let told = stream::unfold(listening, |(mut changes, mut watcher)| async move {
         let change = changes.next().await?;
-        let event = Event::default().event("changed").data("");
+        // An event without any data is one that browsers pass over.
+        let event = Event::default().event("changed").data("look");
         watcher
             .may_hear(change.run.as_ref())
             .await

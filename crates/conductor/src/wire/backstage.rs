@@ -30,7 +30,7 @@ impl Backstage for BehindTheDoor {
     fn changes(&self) -> BoxStream<'static, Change> {
         let change = |committed: Committed| match committed.stream {
             StreamId::Run(run) => Some(Change { run: Some(run) }),
-            StreamId::Instance => None,
+            StreamId::Instance => Some(Change { run: None }),
         };
         follow(self.engine.committed(), change, || Some(Change { run: None }))
     }
