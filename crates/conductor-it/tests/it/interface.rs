@@ -50,7 +50,8 @@ async fn every_answer_is_as_the_interface_describes_it(kept: Kept) -> Result<()>
         // A stream ends with its run, and nobody here waits for that.
         .args(["--exclude-operation-id", "follow_run"])
         .args(["--checks", CHECKS, "--phases", "examples,coverage,fuzzing"])
-        .args(["--max-examples", "6", "--max-time", "40", "--workers", "2"])
+        // One worker: two at once make Python 3.11 stumble over its own syntax trees now and then.
+        .args(["--max-examples", "6", "--max-time", "40", "--workers", "1"])
         .args(["--seed", "1", "--generation-deterministic"])
         .args(["--continue-on-failure", "--request-timeout", "30"])
         .current_dir(dir.path())
