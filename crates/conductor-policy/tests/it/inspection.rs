@@ -101,13 +101,20 @@ fn paths_are_judged_by_what_they_decide() {
         (".cargo/config.toml", vec![harness.clone()]),
         ("tests/conftest.py", vec![harness.clone()]),
         ("Makefile", vec![harness.clone()]),
-        ("jest.config.ts", vec![harness]),
+        ("jest.config.ts", vec![harness.clone()]),
+        ("a/.cargo/config", vec![harness.clone()]),
+        (".cargo", vec![harness]),
+        ("cargo/config.toml", vec![]),
+        (".envrc", vec![]),
+        ("app.env", vec![]),
+        (".env.dist", vec![]),
         ("src/main.rs", vec![]),
         (
             "src/p\u{430}yment.rs",
             vec![(0, Subject::MixedScripts, NeedsApproval)],
         ),
         ("src/платёж.rs", vec![]),
+        ("src/платёж-a.rs", vec![]),
         ("src/a\u{202e}b.rs", vec![(0, Subject::HiddenText, NeedsApproval)]),
     ] {
         assert_eq!(of(path, "", "x\n"), expected, "{path}");
@@ -119,6 +126,14 @@ fn paths_are_judged_by_what_they_decide() {
         manifest("{\"test\": \"jest\"}", "2"),
     );
     assert_eq!(of("package.json", &old, &new), []);
+    assert_eq!(
+        of("package.json", "", "{\"version\": \"1\"}"),
+        [(0, Subject::Harness, NeedsApproval)]
+    );
+    assert_eq!(
+        of("package.json", &old, ""),
+        [(0, Subject::Harness, NeedsApproval)]
+    );
     let forged = manifest("{\"test\": \"true\"}", "1");
     assert_eq!(
         of("package.json", &old, &forged),
@@ -187,6 +202,77 @@ fn what_is_too_large_to_judge_is_said() {
     let found = inspector().inspect(&[unread; 101], &["huge".to_owned()]);
     let subjects: Vec<&Subject> = found.iter().map(|objection| &objection.subject).collect();
     assert_eq!(subjects, [&Subject::ManyFiles, &Subject::LargeFile]);
+}
+
+/// SEC-4, S-49: the limit itself is within it, the next byte, line or file is not.
+#[test]
+fn limits_hold_to_the_byte() {
+    let limits = Limits {
+        file: 100,
+        binary: 50,
+        files: 2,
+        line: 40,
+    };
+    let inspector = Inspector::new(limits, vec![], LiveSecrets::new([]));
+    let judge = |after: &[u8], files: usize| -> Vec<(usize, Subject)> {
+        let change = Change {
+            path: "a",
+            before: Side::Absent,
+            after: Side::File(after),
+            marks: &[],
+        };
+        inspector
+            .inspect(&vec![change; files], &["a".to_owned()])
+            .into_iter()
+            .map(|objection| (objection.line, objection.subject))
+            .collect()
+    };
+    let lines = |last: usize| {
+        [
+            &b"x".repeat(40)[..],
+            b"\n",
+            &b"y".repeat(40),
+            b"\n",
+            &b"z".repeat(last),
+        ]
+        .concat()
+    };
+    assert_eq!(judge(&lines(18), 2), []);
+    assert_eq!(judge(&lines(19), 1), [(0, Subject::LargeFile)]);
+    assert_eq!(judge(b"x", 3), [(0, Subject::ManyFiles)]);
+    assert_eq!(judge(&b"\0".repeat(50), 1), []);
+    assert_eq!(judge(&b"\0".repeat(51), 1), [(0, Subject::LargeBinary)]);
+    assert_eq!(judge(&b"x".repeat(41), 1), [(1, Subject::LongLine)]);
+    assert_eq!(
+        judge(&[&b"a\n"[..], &b"x".repeat(41), b"\n\n"].concat(), 1),
+        [(2, Subject::LongLine)]
+    );
+}
+
+/// SEC-4: a key of several lines is this change's if any of its lines is, and the first such line is named.
+#[test]
+fn a_secret_of_several_lines_is_told_at_its_first_added_line() {
+    let key = |body: &str| format!("a\n-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\nb\n");
+    let (old, new) = (
+        key("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"),
+        key("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC8"),
+    );
+    assert_eq!(of("k.pem", &old, &new), [(3, Subject::Secret, Violation)]);
+    assert_eq!(of("k.pem", &new, &new), []);
+    let after = |line: &str| format!("{}{line}\n", new);
+    assert_eq!(of("k.pem", &new, &after("plain")), []);
+}
+
+/// SEC-4: evidence is cut visibly, and never in the middle of a secret.
+#[test]
+fn long_evidence_is_cut_visibly() {
+    let shown = |length: usize| {
+        let line = format!("console.log({})", "é".repeat(length - 13));
+        whole("web/a.js", "", &line)[0].evidence.clone()
+    };
+    assert!(shown(160).ends_with("é)"), "{}", shown(160));
+    assert_eq!(shown(161).chars().count(), 161);
+    assert!(shown(161).ends_with("é…"), "{}", shown(161));
 }
 
 /// SEC-4, S-48: characters that are not seen, or that turn the text around.

@@ -7,3 +7,4 @@ mod authority;
 mod inspection;
 mod supply;
 mod seeds;
+mod sightings;

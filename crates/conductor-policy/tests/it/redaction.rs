@@ -177,6 +177,53 @@ fn hostile_text_neither_fills_memory_nor_takes_for_ever() {
     }
 }
 
+/// SEC-3: on a line without end, too, a stream shows what the whole text shows: names, values and marks that are given out
+/// are remembered as long as what follows rests on them.
+#[test]
+fn a_line_without_end_is_redacted_as_a_whole_wherever_it_is_cut() {
+    let redactor = redactor();
+    let long = |length: usize| "k3Qz9xW7".repeat(length / 8);
+    for (secret, chunk) in [
+        ("password=correcthorse".to_owned(), 61),
+        (format!("authorization{}bearer oneword8", " ".repeat(200)), 251),
+        (format!("Authorization: Bearer {}", long(7900)), 509),
+        (format!("Authorization: Bearer {}", long(30_000)), 509),
+    ] {
+        for before in (0..chunk).step_by(13) {
+            let text = format!(
+                "{}{} {secret} {}",
+                "a ".repeat(2200),
+                "b".repeat(before),
+                "c ".repeat(6000)
+            );
+            let cuts: Vec<usize> = (0..text.len()).step_by(chunk).collect();
+            let (shown, _) = streamed(&redactor, text.as_bytes(), &cuts);
+            assert!(
+                shown == redactor.redact_bytes(text.as_bytes()),
+                "{before} before {secret:.40}"
+            );
+        }
+    }
+}
+
+/// SEC-3: a line without end is held back by some kilobytes only, and is looked at in steps, not at every byte.
+#[test]
+fn a_line_without_end_is_given_out_in_steps() {
+    let redactor = redactor();
+    let text = vec![b'x'; 60_000];
+    let mut stream = redactor.stream();
+    let (mut given, mut steps) = (0, 0);
+    for (index, chunk) in text.chunks(64).enumerate() {
+        let shown = stream.push(chunk).len();
+        given += shown;
+        steps += usize::from(shown > 0);
+        let held = 64 * (index + 1) - given;
+        assert!(held < 13 * 1024, "{held} bytes held");
+    }
+    assert!((10..=15).contains(&steps), "{steps} steps");
+    assert_eq!(given + stream.finish().len(), text.len());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

@@ -1,0 +1,421 @@
+//! Where exactly a sighting begins and ends, how sure it is, and what is next to one and is none.
+//!
+//! A secret stands between `«` and `»`; rows next to each other differ in the one thing that decides.
+
+use conductor_policy::redact::{MARK, Redactor};
+use conductor_policy::secret::live::LiveSecrets;
+use conductor_policy::secret::scan;
+
+/// What follows from a sighting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Result {
+    /// It is taken out, and a change with it is stopped.
+    Accused,
+    /// It is only taken out.
+    Hinted,
+}
+
+/// Judges a text; secrets of the given certainty stand where it is marked, and nowhere else.
+fn check(marked: &str, result: Result) {
+    let (mut plain, mut shown) = (String::new(), String::new());
+    let mut places = Vec::new();
+    for (index, part) in marked.split(['«', '»']).enumerate() {
+        let start = plain.len();
+        plain.push_str(part);
+        if index % 2 == 0 {
+            shown.push_str(part);
+        } else {
+            shown.push_str(MARK);
+            places.push(start..plain.len());
+        }
+    }
+    let redactor = Redactor::new(LiveSecrets::new([]));
+    assert_eq!(redactor.redact(&plain), shown, "{marked}");
+    let accused: Vec<_> = scan(plain.as_bytes())
+        .into_iter()
+        .map(|sighting| sighting.range)
+        .collect();
+    let expected = match result {
+        Result::Accused => places,
+        Result::Hinted => Vec::new(),
+    };
+    assert_eq!(accused, expected, "{marked}");
+}
+
+fn accused<'a>(texts: impl IntoIterator<Item = &'a str>) {
+    for text in texts {
+        assert!(text.contains('«'), "{text} marks nothing");
+        check(text, Result::Accused);
+    }
+}
+
+fn hinted<'a>(texts: impl IntoIterator<Item = &'a str>) {
+    for text in texts {
+        assert!(text.contains('«'), "{text} marks nothing");
+        check(text, Result::Hinted);
+    }
+}
+
+/// Neither taken out nor accused.
+fn left<'a>(texts: impl IntoIterator<Item = &'a str>) {
+    for text in texts {
+        assert!(!text.contains('«'), "{text} marks something");
+        check(text, Result::Hinted);
+    }
+}
+
+/// SEC-3: every way of assigning a value to a name, and what only looks like one.
+#[test]
+fn a_value_is_found_by_the_way_that_it_is_assigned() {
+    accused([
+        "token = «k3Qz9xW7mPv1»",
+        "token=«k3Qz9xW7mPv1»&x=1",
+        "token=«k3Qz9xW7mPv1», more",
+        "token=«k3Qz9xW7mPv1»; more",
+        "f(token=«k3Qz9xW7mPv1»)",
+        "{token: «k3Qz9xW7mPv1»}",
+        "[token: «k3Qz9xW7mPv1»]",
+        "token: «k3Qz9xW7mPv1»",
+        "token := \"«k3Qz9xW7mPv1»\"",
+        "token => '«k3Qz9xW7mPv1»'",
+        "token = `«k3Qz9xW7mPv1»`",
+        "token = b\"«k3Qz9xW7mPv1»\"",
+        "token = @\"«k3Qz9xW7mPv1»\"",
+        "token = \"«k3Qz9xW7mPv1»",
+        "env[\"token\"] = \"«k3Qz9xW7mPv1»\"",
+        "token! = \"«k3Qz9xW7mPv1»\"",
+        "\"token\": \"«k3Qz9xW7mPv1»\"",
+        "'token': '«k3Qz9xW7mPv1»'",
+        "`token`: '«k3Qz9xW7mPv1»'",
+        "{\\\"token\\\": \\\"«k3Qz9xW7mPv1»\\\"}",
+        "\"token\", \"«k3Qz9xW7mPv1»\"",
+        "let token: &str = \"«k3Qz9xW7mPv1»\"",
+        "token: \"«k3Qz9xW7mPv1»\" = x",
+        "<password>«k3Qz9xW7mPv1»</password>",
+        "<password>«k3Qz9,xW7;mPv1»</password>",
+        "<add key=\"password\">«k3Qz9xW7mPv1»</add>",
+        "set_password(\"«k3Qz9xW7mPv1»\")",
+        "setPassword('«k3Qz9xW7mPv1»')",
+        "login(\"«k3Qz9xW7mPv1aB2cD4eF5gH6iJ8kL0nO»\")",
+        "run --password «k3Qz9xW7mPv1» now",
+        "password «k3Qz9xW7mPv1»",
+        "\tpassword «k3Qz9xW7mPv1»",
+        "machine h login me password «k3Qz9xW7mPv1»",
+        "ALTER USER x PASSWORD '«k3Qz9xW7mPv1»'",
+        "APP_KEY=base64:«k3Qz9xW7mPv1»",
+        "APP_KEY=\"base64:«k3Qz9xW7mPv1»\"",
+        "key2Token=«k3Qz9xW7mPv1»",
+        "spring.datasource.password=«k3Qz9xW7mPv1»",
+        "curl Authorization '«k3Qz9xW7mPv1aB2cD4eF»'",
+        "auth = \"«k3Qz9xW7mPv1aB2cD4eF»\"",
+        "_auth=«dXNlcjpwYXNzd29yZA==»",
+    ]);
+    left([
+        "token == k3Qz9xW7mPv1",
+        "token::k3Qz9xW7mPv1",
+        "token, \"k3Qz9xW7mPv1\"",
+        "\"token\" , \"k3Qz9xW7mPv1\"",
+        "\"token\", k3Qz9xW7mPv1",
+        "token \"k3Qz9xW7mPv1\"",
+        "password>k3Qz9xW7mPv1<",
+        "<password >k3Qz9xW7mPv1</password>",
+        "get_password(\"k3Qz9xW7mPv1\")",
+        "set_password (\"k3Qz9xW7mPv1\")",
+        "login(\"k3Qz9xW7mPv1aB2cD4eF5gH6iJ8kL0n\")",
+        "the password k3Qz9xW7mPv1",
+        "ALTER USER x PASSWORD k3Qz9xW7mPv1",
+        "curl Authorization k3Qz9xW7mPv1aB2cD4eF",
+        "token = k3Qz9xW7mPv1(x)",
+        "token = k3Qz9xW7mPv1[0]",
+        "token = k3Qz9xW7mPv1{x}",
+        "token = k3Qz9xW7mPv1<T>",
+        "token = $k3Qz9xW7mPv1",
+        "token = \"-----k3Qz9xW7mPv1\"",
+        "auth = \"k3Qz9xW7mPv1aB2cD4e\"",
+        "token\n= k3Qz9xW7mPv1",
+        "token =\nk3Qz9xW7mPv1",
+        "next_page_token = \"k3Qz9xW7mPv1\"",
+        "token_url = \"k3Qz9xW7mPv1\"",
+        "tokenk = \"k3Qz9xW7mPv1\"",
+    ]);
+}
+
+/// SEC-3: a word that stands for a password is taken out where it is plainly assigned, and nobody is accused of it.
+#[test]
+fn a_word_is_a_secret_only_where_it_is_plainly_assigned() {
+    hinted([
+        "password=\"«correcthorse»\"",
+        "password = \"«correcthorse»\"",
+        "password=«correcthorse»",
+        "password: \"«correcthorse»\"",
+        "password:«correcthorse»",
+        "password: «correcthorse7»",
+        "client_secret=«correcthorse»",
+        "<password>«correcthorse»</password>",
+        "\"password\", \"«correcthorse»\"",
+        "password=\"«abcdef»\"",
+        "password=\"«config.value»\"",
+        "password=\"«grün-weiß»\"",
+    ]);
+    left([
+        "password = correcthorse",
+        "password: correcthorse",
+        "set_password(\"correcthorse\")",
+        "run --password correcthorse",
+        "api_key=\"correcthorse\"",
+        "password=\"abcde\"",
+        "password=\"correct horse\"",
+        "password=\"change-me-now\"",
+        "password=\"letmein\"",
+        "password=config.value",
+        "password=\"https://host/x\"",
+    ]);
+}
+
+/// SEC-3: what tells a random value from words, numbers, samples and references.
+#[test]
+fn a_value_is_random_or_it_is_not() {
+    let each = |values: &[&str], frame: fn(&str) -> String| -> Vec<String> {
+        values.iter().map(|value| frame(value)).collect()
+    };
+    let secrets = [
+        "k3Qz9x7W",
+        "ab1ab1cd",
+        "ab1cd2efab1cd2ef",
+        "ab1cd2ef9hab1cd2ef9hab1cd2ef9hab",
+        "ab1cd2ef9ab1cd2ef9ab1cd2ef9ab1c",
+        "kQzXwMpVbNcRtYuI",
+        "aBcD-dEf-gHi-jKl-mNo",
+        "word-9182736455463",
+        "word-ab1934-other",
+        "word-Ab193-other",
+        "word19347",
+        "aBcDeF1934",
+        "k3Qxxxxx9x7W",
+        "k3Qabcdefg9x7W",
+        "k3Q..9x7W",
+        "k3Q#9x7W%",
+    ];
+    for text in each(&secrets, |value| format!("api_key = \"«{value}»\"")) {
+        check(&text, Result::Accused);
+    }
+    let others = [
+        "k3Qz9x7",
+        "ab1ab1ca",
+        "ab1cd2eeab1cd2ee",
+        "ab1cd2ef9ab1cd2ef9ab1cd2ef9ab1cd",
+        "kQzXwMpVbNcRt",
+        "91827364554637281",
+        "aBc-dEf-gHi-jKl-mNo",
+        "someCamelCasePropertyName",
+        "abcdEfghIjklMnopQrst",
+        "word-918273645546",
+        "word-ab193-other",
+        "word1934",
+        "k3Qz9é7Wab12",
+        "k3Qz9 7Wab12",
+        "k3Qxxxxxx9x7W",
+        "k3Q000000z9x7W",
+        "k3Qabcdefgh9x7W",
+        "k3Q34567890z9x7W",
+        "k3Q-your-z9x7W",
+        "k3Q...z9x7W",
+        "k3Q${z9x7W",
+        "k3Q{{z9x7W",
+        "k3Q%sz9x7W",
+        "k3Q::z9x7W",
+        "$k3Qz9x7W",
+        "%k3Qz9x7W",
+        "<k3Qz9x7W",
+        "*k3Qz9x7W",
+        "#k3Qz9x7W",
+        "sha256:k3Qz9x7W",
+        "SHA256:k3Qz9x7W",
+        "arn:k3Qz9x7W",
+    ];
+    for text in each(&others, |value| format!("api_key = \"{value}\"")) {
+        check(&text, Result::Hinted);
+    }
+}
+
+/// SEC-3: passwords of addresses.
+#[test]
+fn an_address_gives_its_password_away() {
+    accused([
+        "x://u:«k3Qz9»@h",
+        "a x://u:«k3Qz9»@h b",
+        "\"x://u:«k3Qz9»@h\"",
+        "x://u:«p@ss»@h/y",
+        "x://:«k3Qz9»@h",
+    ]);
+    hinted(["x://u:«admin»@h", "x://me99:«me99»@h", "x://u:«changeme»@h"]);
+    left([
+        "://u:k3Qz9@h",
+        " ://u:k3Qz9@h",
+        "x://u:@h",
+        "x://u:$PW@h",
+        "x://u:k3Qz9/@h",
+        "x://u:k3Qz9?@h",
+        "x://u:k3 Qz9@h",
+        "x://u:k3\\Qz9@h",
+        "x://u:k3\nQz9@h",
+        "x://u@h:80",
+    ]);
+    let named = |length: usize, password: &str| format!("x://{}:{password}@h", "u".repeat(length));
+    check(&named(127, "«k3Qz9»"), Result::Accused);
+    check(&named(128, "k3Qz9"), Result::Hinted);
+}
+
+/// SEC-3: credentials after their scheme.
+#[test]
+fn credentials_follow_their_scheme() {
+    accused([
+        "Bearer «k3Qz9xW7mPv1aB2cD4eF»",
+        "(bearer «k3Qz9xW7mPv1aB2cD4eF»)",
+        "Authorization: Bearer «k3Qz9xW7mPv1aB2cD4eF»",
+        "Basic «dXNlcjpwYXNzd29yZA==»",
+        "Basic «dTpwYXNzdw==»",
+        "Basic «dTpwYSBzc3c=»",
+    ]);
+    hinted([
+        "Authorization: Bearer «oneword8»",
+        "x authorization; Bearer «oneword8»",
+    ]);
+    left([
+        "Bearer k3Qz9xW7mPv1aB2cD4e",
+        "xBearer k3Qz9xW7mPv1aB2cD4eF",
+        "Authorization: Bearer oneword",
+        "Authorization: Bearer xxxxxxxx",
+        "authorization\nx Bearer oneword8",
+        "Basic dXNlcg==",
+        "Basic dTpwYXM=",
+        "Basic dTpwYXMBc3c=",
+        "Basic education",
+    ]);
+    let far = |blanks: usize, word: &str| format!("authorization{} bearer {word}", " ".repeat(blanks));
+    check(&far(200, "«oneword8»"), Result::Hinted);
+    check(&far(300, "oneword8"), Result::Hinted);
+}
+
+/// SEC-3: passwords on command lines and in password files.
+#[test]
+fn command_lines_and_password_files_are_read() {
+    accused([
+        "curl -u me:«k3Qz9xW7mPv1» x",
+        "curl -u \"me:«k3Qz9xW7mPv1»\" x",
+        "curl --user 'me:«k3Qz9xW7mPv1»'",
+        "h:5432:db:me:«k3Qz9xW7mPv1»",
+        "sshpass -p «k3Qz9xW7mPv1» ssh h",
+        "docker login -p «k3Qz9xW7mPv1»",
+        "openssl -in x pass:«k3Qz9xW7mPv1»",
+        "IDENTIFIED BY '«k3Qz9xW7mPv1»'",
+    ]);
+    left([
+        "curl -u mek3Qz9xW7mPv1",
+        "curl -u me:$k3Qz9xW7mPv1",
+        "curl -u me:secretive",
+        "h:5432:db:k3Qz9xW7mPv1",
+        "serve -p k3Qz9xW7mPv1",
+        "sshpass\n -p k3Qz9xW7mPv1",
+    ]);
+    let user = |length: usize, password: &str| format!("curl -u {}:{password} x", "u".repeat(length));
+    check(&user(127, "«k3Qz9xW7mPv1»"), Result::Accused);
+    check(&user(128, "k3Qz9xW7mPv1"), Result::Hinted);
+}
+
+/// SEC-3: a published form stands by itself, whatever escape comes before it, and a longer word is another thing.
+#[test]
+fn a_published_form_has_its_own_borders() {
+    let aws = ["AK", "IA", "3QZ9XW7MPV1AB2CD"].concat();
+    let github = ["gh", "p_", "0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"].concat();
+    let azure = ["abc8", "Q~", "k3Qz9xW7mPv1aB2cD4eF5gH6iJ8kL0nOp"].concat();
+    let telegram = ["918273645", ":AA", "k3Qz9xW7mPv1aB2cD4eF5gH6iJ8kL0nOp"].concat();
+    for text in [
+        format!("«{aws}»"),
+        format!("x «{aws}» y"),
+        format!("x\\n«{aws}»"),
+        format!("x%3D«{aws}»"),
+        format!("x-«{aws}»-"),
+        format!("x«{github}»"),
+        format!("«{github}x»"),
+        format!("«{azure}»"),
+        format!("-«{azure}»"),
+        format!("x=«{telegram}»"),
+    ] {
+        check(&text, Result::Accused);
+    }
+    for text in [
+        format!("x{aws}"),
+        format!("{aws}x"),
+        format!("%zz{aws}"),
+        format!("%3z{aws}"),
+        format!("xn{aws}"),
+        format!("x{azure}"),
+        format!("{azure}xxxxx"),
+        format!("99{telegram}"),
+        format!("{telegram}x"),
+        ["AK", "IA", "3QZ9XW7000000B2C"].concat(),
+    ] {
+        check(&text, Result::Hinted);
+    }
+    let counted = ["AK", "IA", "3QZ9XABCDEFGHB2C"].concat();
+    check(&format!("«{counted}»"), Result::Hinted);
+}
+
+/// SEC-3: a private key is taken out whole, cut off or beside another, and what only has such lines stays.
+#[test]
+fn a_key_ends_where_its_foot_does() {
+    let head = ["-----BEGIN ", "RSA PRIVATE KEY-----"].concat();
+    let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+    let foot = "-----END RSA PRIVATE KEY-----";
+    let key = format!("{head}\n{body}\n{foot}");
+    for text in [
+        format!("a\n«{key}»\nb"),
+        format!("\"«{head}\\n{body}\\n{foot}»\\n\""),
+        format!("«{key}»«{key}»"),
+        format!("«{head}\n{body}\n»"),
+        format!("«{head}\n{body}\n-----END {}\nb»", "x".repeat(100)),
+        format!("«{head}\n{body}\n-----END {}\n{foot}»b", "x".repeat(100)),
+    ] {
+        check(&text, Result::Accused);
+    }
+    check(&format!("«{head}\n{}\n{foot}»\n", &body[..39]), Result::Hinted);
+    let certificate = key.replace("RSA PRIVATE KEY", "CERTIFICATE");
+    check(&certificate, Result::Hinted);
+    check(
+        &format!("-----BEGIN {}PRIVATE KEY-----\n{body}\n", "x".repeat(60)),
+        Result::Hinted,
+    );
+    check(
+        &format!("-----BEGIN \nPRIVATE KEY-----\n{body}\n"),
+        Result::Hinted,
+    );
+    // What stands before a key and runs into it does not hide it.
+    let redactor = Redactor::new(LiveSecrets::new([]));
+    assert_eq!(
+        redactor.redact(&format!("password=abc{key}\n")),
+        format!("password={MARK}{MARK}\n")
+    );
+    let long = format!("{head}\n{}", format!("{body}\n").repeat(1000));
+    let shown = redactor.redact(&long);
+    assert_eq!(shown.len(), MARK.len() + long.len() - 32 * 1024);
+}
+
+/// SEC-4: where two sightings overlap, one is told of, by the surer name.
+#[test]
+fn overlapping_sightings_are_told_once_by_the_surer_name() {
+    let token = ["gh", "p_", "0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"].concat();
+    for (text, kind) in [
+        (format!("password=/{token}/x"), "github-token"),
+        (format!("password={token}"), "github-token"),
+        ("password=postgres://u:k3Qz9xW7mPv1@h/db".to_owned(), "password"),
+        ("x://u:k3Qz9xW7mPv1@h".to_owned(), "password-in-address"),
+        ("api_key = k3Qz9xW7mPv1".to_owned(), "assigned-secret"),
+    ] {
+        let found: Vec<String> = scan(text.as_bytes())
+            .iter()
+            .map(|sighting| sighting.kind.to_string())
+            .collect();
+        assert_eq!(found, [kind], "{text}");
+    }
+}
