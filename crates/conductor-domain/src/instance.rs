@@ -325,14 +325,7 @@ pub fn decide_instance(
             }])
         }
         InstanceInput::SetPolicy { by, scope, text } => set_policy(instance, by, scope, text),
-        InstanceInput::ChangeStaff { by, change } => Ok(if instance.staff.accepts(change)? {
-            vec![InstanceEvent::StaffChanged {
-                by: by.clone(),
-                change: change.clone(),
-            }]
-        } else {
-            vec![]
-        }),
+        InstanceInput::ChangeStaff { by, change } => change_staff(instance, by, change),
         InstanceInput::ProviderLimited { account, until } => {
             let later = instance
                 .suspensions
@@ -351,6 +344,34 @@ pub fn decide_instance(
             Ok(vec![InstanceEvent::HeadsAnchored { heads: heads.clone() }])
         }
     }
+}
+
+/// Changes who works here; a token for a project needs that project.
+fn change_staff(
+    instance: &Instance,
+    by: &OperatorName,
+    change: &StaffChange,
+) -> Result<Vec<InstanceEvent>, InstanceRefusal> {
+    let project = match change {
+        StaffChange::Issue { token, .. } => token.project.as_ref(),
+        StaffChange::Add { .. }
+        | StaffChange::Rank { .. }
+        | StaffChange::Remove { .. }
+        | StaffChange::Password { .. }
+        | StaffChange::SignIn { .. }
+        | StaffChange::Revoke { .. } => None,
+    };
+    if let Some(unknown) = project.filter(|project| !instance.projects.contains(*project)) {
+        return Err(InstanceRefusal::NoSuchProject(unknown.clone()));
+    }
+    Ok(if instance.staff.accepts(change)? {
+        vec![InstanceEvent::StaffChanged {
+            by: by.clone(),
+            change: change.clone(),
+        }]
+    } else {
+        vec![]
+    })
 }
 
 /// Makes the next version of a scope's policies; the text that counts already is none.

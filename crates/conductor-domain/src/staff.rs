@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::id::{OperatorName, TokenId};
+use crate::id::{OperatorName, ProjectId, TokenId};
 use crate::time::Timestamp;
 
 /// What an operator may do; the next includes the one before. Roles are the agents' word.
@@ -54,6 +54,20 @@ pub struct Token {
     pub hash: Digest,
     /// Until when.
     pub expires_at: Timestamp,
+    /// The one project that it is for; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<ProjectId>,
+}
+
+/// What a token is worth now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bearer<'a> {
+    /// Whose it is.
+    pub operator: &'a OperatorName,
+    /// What it may do.
+    pub rank: Rank,
+    /// The one project that it may do it in; all when absent.
+    pub project: Option<&'a ProjectId>,
 }
 
 /// The operators and their tokens.
@@ -155,12 +169,15 @@ impl StaffRefusal {
 }
 
 impl Staff {
-    /// Tells what a token is worth now: whose it is and what it may do. Nothing when it is unknown, over, or its
-    /// operator is gone.
-    pub fn bearer(&self, hash: &Digest, now: Timestamp) -> Option<(&OperatorName, Rank)> {
+    /// Tells what a token is worth now. Nothing when it is unknown, over, or its operator is gone.
+    pub fn bearer(&self, hash: &Digest, now: Timestamp) -> Option<Bearer<'_>> {
         let token = self.tokens.values().find(|token| token.hash == *hash)?;
         let rank = self.operators.get(&token.operator)?;
-        (now < token.expires_at).then(|| (&token.operator, token.rank.min(*rank)))
+        (now < token.expires_at).then(|| Bearer {
+            operator: &token.operator,
+            rank: token.rank.min(*rank),
+            project: token.project.as_ref(),
+        })
     }
 
     /// Tells whether nobody is there.

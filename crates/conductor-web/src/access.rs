@@ -1,5 +1,7 @@
 //! Tests of who gets in and what they may do, at the door as a whole (SEC-7, S-55).
 
+mod project;
+
 use std::net::{IpAddr, SocketAddr};
 
 use axum::Router;
@@ -58,6 +60,7 @@ pub(crate) fn staffed() -> Fake {
             rank,
             hash: Digest::of(rank.as_str().as_bytes()),
             expires_at: Timestamp(i64::MAX),
+            project: None,
         };
         let id = TokenId::parse(rank.as_str()).expect("a name");
         staff.tokens.insert(id, token);
@@ -97,7 +100,7 @@ pub(crate) fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-async fn api(router: &Router, token: &str, method: &str, path: &str, body: &str) -> Seen {
+pub(crate) async fn api(router: &Router, token: &str, method: &str, path: &str, body: &str) -> Seen {
     let path = format!("/api/v1{path}");
     let authorization = bearer(token);
     let headers = [("authorization", authorization.as_str())];
@@ -300,6 +303,7 @@ async fn a_token_that_leaked_makes_no_other_way_in() {
         rank: Rank::Operator,
         hash: Digest::of(b"lesser"),
         expires_at: Timestamp(i64::MAX),
+        project: None,
     };
     let id = TokenId::parse("lesser").expect("a name");
     fake.world().instance.staff.tokens.insert(id, lesser);

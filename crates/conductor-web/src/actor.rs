@@ -11,7 +11,7 @@ use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName};
 use conductor_domain::digest::Digest;
-use conductor_domain::id::{OperatorName, RunId};
+use conductor_domain::id::{OperatorName, ProjectId, RunId};
 use conductor_domain::staff::Rank;
 use conductor_domain::time::{Millis, Timestamp};
 use conductor_port::key::{Holder, Key, KeyKind};
@@ -53,6 +53,8 @@ enum Proof {
 pub(crate) struct Actor {
     pub(crate) holder: Holder,
     pub(crate) rank: Rank,
+    /// The one project that a token is for; all when absent.
+    pub(crate) project: Option<ProjectId>,
     pub(crate) way: Way,
     pub(crate) address: Option<IpAddr>,
     /// What the write is known by, where it named itself.
@@ -69,6 +71,11 @@ impl Actor {
     /// By which way and from where, for the audit.
     pub(crate) fn cause(&self) -> String {
         cause(self.way, self.address)
+    }
+
+    /// Tells whether what belongs to a project is there for whoever asks.
+    pub(crate) fn reaches(&self, project: &ProjectId) -> bool {
+        self.project.as_ref().is_none_or(|own| own == project)
     }
 
     /// Makes sure that somebody may do what only a rank may.
@@ -124,9 +131,10 @@ pub(crate) async fn bearer(
     token: &str,
     address: Option<IpAddr>,
 ) -> Result<Option<Actor>, Error> {
-    let known = |holder: Holder, rank: Rank, proof: Proof| Actor {
+    let known = |holder: Holder, rank: Rank, project: Option<&ProjectId>, proof: Proof| Actor {
         holder,
         rank,
+        project: project.cloned(),
         way: Way::Api,
         address,
         named: None,
@@ -134,13 +142,15 @@ pub(crate) async fn bearer(
     };
     if door.settings.token.is(token) {
         let owner = Holder::Owner(door.settings.operator.clone());
-        return Ok(Some(known(owner, Rank::Admin, Proof::Server)));
+        return Ok(Some(known(owner, Rank::Admin, None, Proof::Server)));
     }
     let now = door.settings.clock.now();
     let staff = door.reader.staff().await?;
     let hash = Digest::of(token.as_bytes());
-    let bearer = staff.bearer(&hash, now);
-    Ok(bearer.map(|(name, rank)| known(Holder::Operator(name.clone()), rank, Proof::Token(hash.clone()))))
+    Ok(staff.bearer(&hash, now).map(|bearer| {
+        let holder = Holder::Operator(bearer.operator.clone());
+        known(holder, bearer.rank, bearer.project, Proof::Token(hash.clone()))
+    }))
 }
 
 /// Tells whose session a secret is, and lets it last from now on.
@@ -168,6 +178,7 @@ pub(crate) async fn visitor(
     Ok(Some(Actor {
         holder: key.holder,
         rank,
+        project: None,
         way: Way::Page,
         address,
         named: None,

@@ -179,9 +179,13 @@ pub fn router(door: Arc<Door>) -> Router {
     let api = OPERATIONS
         .iter()
         .fold(Router::new(), |api, operation| {
-            let needed = operation.rank;
-            let guarded = from_fn(move |request: Request, next: Next| guard::rank(needed, request, next));
-            api.route(operation.path, (operation.route)().route_layer(guarded))
+            let door = door.clone();
+            let reached = from_fn(move |request: Request, next: Next| {
+                guard::reach(door.clone(), operation, request, next)
+            });
+            let ranked = from_fn(|request: Request, next: Next| guard::rank(operation.rank, request, next));
+            let guarded = (operation.route)().route_layer(reached).route_layer(ranked);
+            api.route(operation.path, guarded)
         })
         .method_not_allowed_fallback(|| async { Error::WrongMethod })
         .fallback(handle::nothing_here)

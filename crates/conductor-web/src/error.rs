@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::forge::IssueProblem;
-use conductor_domain::id::{IssueNumber, RunId};
+use conductor_domain::id::{IssueNumber, ProjectId, RunId};
 use conductor_domain::instance::InstanceRefusal;
 use conductor_domain::refusal::Refusal;
 use conductor_domain::staff::{Rank, StaffRefusal};
@@ -80,6 +80,12 @@ pub enum Error {
         needed: Rank,
         /// What whoever asks is.
         rank: Rank,
+    },
+    /// The token that was sent is for one project, and this is not of it alone (SEC-7).
+    #[error("this token is for the project `{project}` alone, and this concerns more")]
+    OtherProject {
+        /// The project.
+        project: ProjectId,
     },
     /// Too many attempts to come in failed (SEC-7).
     #[error("too many attempts to sign in failed")]
@@ -227,6 +233,7 @@ impl Error {
             Self::Changed => "CDR0323",
             Self::UnderWay => "CDR0324",
             Self::Forbidden { .. } => "CDR0325",
+            Self::OtherProject { .. } => "CDR0331",
             Self::TooMany { .. } => "CDR0326",
             Self::NotOfLowRisk { .. } => "CDR0330",
             Self::Fault(fault) => Cause::of(fault).code(),
@@ -259,6 +266,9 @@ impl Error {
             Self::Forbidden { .. } => {
                 "ask somebody who may; `conductor operator rank` changes what you may do"
             }
+            Self::OtherProject { .. } => {
+                "name one of its runs, or use a token without a project: `conductor token issue`"
+            }
             Self::TooMany { .. } => "wait a quarter of an hour, or let an admin set a new password",
             Self::NotOfLowRisk { .. } => "read it by itself and answer it with `conductor run approve`",
             Self::UnderWay => "ask again with the same key in a moment",
@@ -277,7 +287,7 @@ impl Error {
                 StatusCode::NOT_FOUND
             }
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ForeignForm | Self::Forbidden { .. } => StatusCode::FORBIDDEN,
+            Self::ForeignForm | Self::Forbidden { .. } | Self::OtherProject { .. } => StatusCode::FORBIDDEN,
             Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::CannotStart(refusal) => refusal.status(),
             Self::Refused(_) | Self::Stale { .. } | Self::NotOfLowRisk { .. } | Self::UnderWay => {
@@ -468,6 +478,7 @@ impl IntoResponse for Error {
             | Self::Busy
             | Self::ForeignForm
             | Self::Forbidden { .. }
+            | Self::OtherProject { .. }
             | Self::Unconfirmed { .. }
             | Self::Stale { .. }
             | Self::Changed

@@ -5,15 +5,18 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use conductor_domain::refusal::Refusal;
 use conductor_domain::staff::Rank;
 
 use crate::actor::{self, Actor};
 use crate::door::Door;
 use crate::error::Error;
+use crate::extract::NamedRun;
+use crate::operation::Operation;
 
 /// Lets requests through that were meant for this server.
 pub(crate) async fn host(
@@ -74,6 +77,45 @@ pub(crate) async fn rank(needed: Rank, request: Request, next: Next) -> Result<R
     let actor = request.extensions().get::<Actor>().ok_or(Error::NoToken)?;
     actor.must_be(needed)?;
     Ok(next.run(request).await)
+}
+
+/// What an address reaches; a token of one project must not reach further (SEC-7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// What whoever asks can reach.
+    Asker,
+    /// The run that is named.
+    Run,
+    /// Everything.
+    Instance,
+}
+
+/// Lets requests of a project's token through only to what is of that project.
+pub(crate) async fn reach(
+    door: Arc<Door>,
+    operation: &Operation,
+    request: Request,
+    next: Next,
+) -> Result<Response, Error> {
+    let (mut parts, body) = request.into_parts();
+    let actor = Actor::from_request_parts(&mut parts, &()).await?;
+    if let Some(project) = &actor.project {
+        match operation.reach() {
+            Reach::Asker => {}
+            Reach::Run => {
+                let NamedRun(run) = NamedRun::from_request_parts(&mut parts, &()).await?;
+                if !door.reader.is_of(&run, project).await? {
+                    return Err(Refusal::NoSuchRun.into());
+                }
+            }
+            Reach::Instance => {
+                return Err(Error::OtherProject {
+                    project: project.clone(),
+                });
+            }
+        }
+    }
+    Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
 /// Adds what no answer may lack, whatever it is.

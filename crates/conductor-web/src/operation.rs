@@ -19,6 +19,7 @@ use crate::api::{
     Started, TokenList, VersionList, WriteList,
 };
 use crate::door::Door;
+use crate::guard::Reach;
 use crate::handle::run::{EventsQuery, ListQuery};
 use crate::handle::work::{CallsQuery, ChangeQuery};
 use crate::metrics::MetricsQuery;
@@ -44,6 +45,8 @@ pub struct Operation {
     pub commands: &'static [&'static str],
     /// Who may.
     pub rank: Rank,
+    /// Whether the answer is about what whoever asks can reach, and nothing else.
+    is_narrowed: bool,
     /// Whether anything is another way afterwards.
     pub(crate) changes: bool,
     /// Whether what it takes must stand nowhere, not even as a hash.
@@ -101,6 +104,7 @@ const fn reading(
         says,
         commands: &[],
         rank: Rank::Viewer,
+        is_narrowed: false,
         changes: false,
         is_secret: false,
         forms: &[],
@@ -126,6 +130,7 @@ const fn changing(
         says,
         commands: &[],
         rank: Rank::Operator,
+        is_narrowed: false,
         changes: true,
         is_secret: false,
         forms: &[],
@@ -166,6 +171,25 @@ impl Operation {
         Self { rank, ..self }
     }
 
+    /// For handlers that ask `Actor::reaches`, or that tell nothing of any project.
+    const fn narrowed(self) -> Self {
+        Self {
+            is_narrowed: true,
+            ..self
+        }
+    }
+
+    /// Tells what it reaches.
+    pub(crate) fn reach(&self) -> Reach {
+        if self.is_narrowed {
+            Reach::Asker
+        } else if self.path.starts_with("/runs/{id}") {
+            Reach::Run
+        } else {
+            Reach::Instance
+        }
+    }
+
     const fn secretly(self) -> Self {
         Self {
             is_secret: true,
@@ -189,11 +213,13 @@ impl Operation {
 pub const OPERATIONS: &[Operation] = &[
     reading("/health", "health", "Tells that the server answers, and whether something keeps it from its work.", shape::<Health>, || {
         get(handle::instance::health)
-    }),
+    })
+    .narrowed(),
     reading("/openapi.json", "openapi", "This interface as an OpenAPI 3.1 document.", shape::<Health>, || {
         get(openapi::serve)
     })
-    .answering(Answers::Document),
+    .answering(Answers::Document)
+    .narrowed(),
     reading("/instance", "instance", "Shows what concerns more than one run.", shape::<InstanceView>, || {
         get(handle::instance::instance)
     }),
@@ -267,6 +293,7 @@ pub const OPERATIONS: &[Operation] = &[
     reading("/approvals", "list_approvals", "Lists what waits for a person, with what exactly is asked.", shape::<Approvals>, || {
         get(handle::run::approvals)
     })
+    .narrowed()
     .by(&["approvals"]),
     reading("/bulk/plans", "list_plan_risks", "Lists the plans that wait for approval, with why each is not of low risk.", shape::<PlanRisks>, || {
         get(handle::bulk::plans)
@@ -289,10 +316,12 @@ pub const OPERATIONS: &[Operation] = &[
     .on(&["/bulk/cancel"]),
     reading("/runs", "list_runs", "Lists runs, newest first.", shape::<RunList>, || get(handle::run::list))
         .asked(shape::<ListQuery>)
+        .narrowed()
         .by(&["run list"]),
     changing("/runs", "start_run", "Starts a run from an issue.", shape::<StartRun>, Answers::Created(shape::<Started>), || {
         post(handle::run::start)
     })
+    .narrowed()
     .by(&["run start"])
     .on(&["/start"]),
     reading("/runs/{id}", "show_run", "Shows a run with everything that a person needs to judge it.", shape::<RunDetail>, || {

@@ -14,7 +14,7 @@ use conductor_domain::digest::Digest;
 use conductor_domain::effect::EffectKind;
 use conductor_domain::egress::{EgressDenial, EgressWay, Grant};
 use conductor_domain::fault::{Fault, FaultKind};
-use conductor_domain::id::{EffectId, OperatorName, RunId};
+use conductor_domain::id::{EffectId, OperatorName, ProjectId, RunId};
 use conductor_domain::instance::{Instance, Registration};
 use conductor_domain::phase::{Phase, SetUp};
 use conductor_domain::refusal::Refusal;
@@ -88,6 +88,12 @@ impl Reader {
         Ok((row, run))
     }
 
+    /// Tells whether a run is there and of that project.
+    pub(crate) async fn is_of(&self, id: &RunId, project: &ProjectId) -> Result<bool, Error> {
+        let row = self.views.run(id).await?;
+        Ok(row.is_some_and(|row| row.project == project.as_str()))
+    }
+
     /// Lists runs, newest first.
     pub async fn runs(&self, mut filter: RunFilter) -> Result<RunList, Error> {
         filter.limit = if filter.limit == 0 {
@@ -133,9 +139,10 @@ impl Reader {
         })
     }
 
-    /// Lists the runs that wait for a person, with what they wait for.
-    pub async fn approvals(&self) -> Result<Approvals, Error> {
+    /// Lists the runs that wait for a person, of one project or of all, with what they wait for.
+    pub async fn approvals(&self, project: Option<&ProjectId>) -> Result<Approvals, Error> {
         let filter = RunFilter {
+            project: project.map(ToString::to_string),
             needs_human: true,
             open: true,
             limit: MAX_RUNS,
@@ -625,9 +632,15 @@ mod tests {
     async fn approvals_list_only_what_waits_for_a_person() {
         let fake = Fake::with_repo();
         let played = Played::start(&fake);
-        assert_eq!(reader(&fake).approvals().await.expect("read").waiting.len(), 0);
+        assert_eq!(
+            reader(&fake).approvals(None).await.expect("read").waiting.len(),
+            0
+        );
         let _played = played.until_plan_gate("the plan");
-        assert_eq!(reader(&fake).approvals().await.expect("read").waiting.len(), 1);
+        assert_eq!(
+            reader(&fake).approvals(None).await.expect("read").waiting.len(),
+            1
+        );
     }
 
     /// BEY-1: an approval over the wire carries the digest that was seen, and the gate that is open.

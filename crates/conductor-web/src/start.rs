@@ -23,6 +23,7 @@ pub(crate) async fn start(door: &Door, actor: &Actor, wish: StartRun) -> Result<
         .reader
         .registration(&wish.repo)
         .await?
+        .filter(|registration| actor.reaches(&registration.project))
         .ok_or_else(|| StartRefusal::RepoNotRegistered(wish.repo.clone()))?;
     let priority = match wish.priority {
         None => Priority::NORMAL,

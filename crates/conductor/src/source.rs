@@ -142,7 +142,7 @@ impl Source {
     pub(crate) async fn approvals(&self) -> Result<Approvals, Failure> {
         match self {
             Self::Server(client) => client.get("/approvals").await,
-            Self::Database(reader, _) => Ok(reader.approvals().await?),
+            Self::Database(reader, _) => Ok(reader.approvals(None).await?),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Who works here from afar, and what a token is worth.
 
 use conductor_domain::digest::Digest;
-use conductor_domain::id::TokenId;
+use conductor_domain::id::{ProjectId, TokenId};
 use conductor_domain::instance::{Instance, InstanceInput, decide_instance, evolve_instance};
 use conductor_domain::staff::{Rank, StaffChange, Token};
 use conductor_domain::time::Timestamp;
@@ -29,8 +29,36 @@ fn issue(id: &str, whose: &str, rank: Rank) -> StaffChange {
             rank,
             hash: Digest::of(id.as_bytes()),
             expires_at: Timestamp(2_000),
+            project: None,
         },
     }
+}
+
+/// SEC-7: a token may be for one project alone, which must be there.
+#[test]
+fn a_token_for_a_project_says_so() {
+    let mut instance = Instance::default();
+    let project = ProjectId::parse("core").expect("a name");
+    assert_eq!(change(&mut instance, add("bob", Rank::Operator)), Ok(()));
+    let mut narrow = issue("ci", "bob", Rank::Operator);
+    let StaffChange::Issue { token, .. } = &mut narrow else {
+        unreachable!("made so above")
+    };
+    token.project = Some(project.clone());
+    assert_eq!(change(&mut instance, narrow.clone()), Err("CDR0202"));
+    let added = InstanceInput::AddProject {
+        by: operator("root"),
+        project: project.clone(),
+    };
+    let events = decide_instance(&instance, &added).expect("a new project");
+    instance = events.iter().fold(instance, evolve_instance);
+    assert_eq!(change(&mut instance, narrow), Ok(()));
+    assert_eq!(change(&mut instance, issue("all", "bob", Rank::Operator)), Ok(()));
+    let bearer = |id: &str| {
+        let bearer = instance.staff.bearer(&Digest::of(id.as_bytes()), NOW);
+        bearer.expect("it counts").project.cloned()
+    };
+    assert_eq!((bearer("ci"), bearer("all")), (Some(project), None));
 }
 
 /// Makes a change; `Err` is the code of its refusal.
@@ -50,7 +78,7 @@ fn a_token_is_worth_what_its_operator_may_and_no_longer() {
     let mut instance = Instance::default();
     let worth = |instance: &Instance, id: &str, now: Timestamp| {
         let bearer = instance.staff.bearer(&Digest::of(id.as_bytes()), now);
-        bearer.map(|(name, rank)| (name.to_string(), rank))
+        bearer.map(|bearer| (bearer.operator.to_string(), bearer.rank))
     };
     assert_eq!(
         change(&mut instance, issue("ci", "bob", Rank::Viewer)),

@@ -206,6 +206,40 @@ fn a_line_without_end_is_redacted_as_a_whole_wherever_it_is_cut() {
     }
 }
 
+/// SEC-3: a key that never ends, ends late or ends with the text is redacted as a whole, too, and nothing that follows it.
+#[test]
+fn a_key_that_streams_by_is_redacted_as_a_whole() {
+    let redactor = redactor();
+    let head = "-----BEGIN PRIVATE KEY-----\n";
+    let foot = "-----END PRIVATE KEY-----";
+    let body = |lines: usize| "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n".repeat(lines);
+    for text in [
+        format!("a {head}{}", body(3)),
+        format!("a {head}{}{foot} b\nc\n", body(3)),
+        format!("a {head}{}{foot} b\nc {head}{}{foot} d", body(100), body(2)),
+        format!("a {head}{}b\npassword=correcthorse\n", body(1000)),
+        format!("{head}{}{foot} b\npassword=correcthorse", body(790)),
+        format!(
+            "password=correcthorse{head}{}{foot}{head}{}{foot}\nz",
+            body(3),
+            body(3)
+        ),
+    ] {
+        for chunk in [1, 97, 4096] {
+            if chunk == 1 && text.len() > 1000 {
+                continue;
+            }
+            let cuts: Vec<usize> = (0..text.len()).step_by(chunk).collect();
+            let (shown, _) = streamed(&redactor, text.as_bytes(), &cuts);
+            assert_eq!(
+                String::from_utf8_lossy(&shown),
+                redactor.redact(&text),
+                "cut every {chunk} bytes"
+            );
+        }
+    }
+}
+
 /// SEC-3: a line without end is held back by some kilobytes only, and is looked at in steps, not at every byte.
 #[test]
 fn a_line_without_end_is_given_out_in_steps() {

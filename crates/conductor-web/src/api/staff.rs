@@ -2,7 +2,7 @@
 //!
 //! This module does not know who may say them.
 
-use conductor_domain::id::{OperatorName, TokenId};
+use conductor_domain::id::{OperatorName, ProjectId, TokenId};
 use conductor_domain::staff::Rank;
 use conductor_domain::time::Timestamp;
 use schemars::JsonSchema;
@@ -87,6 +87,10 @@ pub struct TokenView {
     /// Until when.
     #[schemars(with = "i64")]
     pub expires_at: Timestamp,
+    /// The one project that it is for; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub project: Option<ProjectId>,
 }
 
 /// The tokens: one's own, and for admins everybody's.
@@ -113,6 +117,10 @@ pub struct IssueToken {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub operator: Option<OperatorName>,
+    /// The one project whose runs it may see and steer; all, and everything else of its rank, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub project: Option<ProjectId>,
 }
 
 /// A new token with its secret, which is shown this once and kept nowhere.

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::gate::GateKind;
-use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::id::{EffectId, ProjectId, RunId};
 use conductor_domain::input::{Action, Input};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::run::Run;
@@ -74,22 +74,30 @@ pub(crate) struct EventsQuery {
 /// Lists runs.
 pub(crate) async fn list(
     State(door): State<Arc<Door>>,
+    actor: Actor,
     Asked(query): Asked<ListQuery>,
 ) -> Result<Json<RunList>, Error> {
+    let nothing = || {
+        Ok(Json(RunList {
+            runs: vec![],
+            next: None,
+        }))
+    };
+    let asked = query.project.map(ProjectId::parse).transpose();
+    // What is no project's name is no project's.
+    let Ok(asked) = asked else { return nothing() };
+    if asked.as_ref().is_some_and(|project| !actor.reaches(project)) {
+        return nothing();
+    }
     let repo = match &query.repo {
         None => None,
         Some(name) => match door.reader.registration(name).await? {
-            None => {
-                return Ok(Json(RunList {
-                    runs: vec![],
-                    next: None,
-                }));
-            }
+            None => return nothing(),
             Some(registration) => Some(registration.repo.id),
         },
     };
     let filter = RunFilter {
-        project: query.project,
+        project: asked.or(actor.project).map(|project| project.to_string()),
         repo,
         phase: query.phase,
         text: query.text,
@@ -124,8 +132,8 @@ pub(crate) async fn show(
 }
 
 /// Lists what waits for a person.
-pub(crate) async fn approvals(State(door): State<Arc<Door>>) -> Result<Json<Approvals>, Error> {
-    Ok(Json(door.reader.approvals().await?))
+pub(crate) async fn approvals(State(door): State<Arc<Door>>, actor: Actor) -> Result<Json<Approvals>, Error> {
+    Ok(Json(door.reader.approvals(actor.project.as_ref()).await?))
 }
 
 /// Lists records.

@@ -148,6 +148,7 @@ pub(crate) async fn tokens_for(door: &Door, actor: &Actor) -> Result<Vec<TokenVi
         operator: token.operator,
         rank: token.rank,
         expires_at: token.expires_at,
+        project: token.project,
     });
     Ok(views.collect())
 }
@@ -199,12 +200,14 @@ pub(crate) async fn issue(door: &Door, actor: &Actor, wish: IssueToken) -> Resul
             .clock
             .now()
             .after(Millis::hours(24 * u64::from(days))),
+        project: wish.project,
     };
     let view = TokenView {
         id: wish.id.clone(),
         operator,
         rank: token.rank,
         expires_at: token.expires_at,
+        project: token.project.clone(),
     };
     tell(door, actor, StaffChange::Issue { id: wish.id, token }).await?;
     Ok(IssuedToken { token: view, secret })

@@ -24,7 +24,7 @@ struct ApprovalsPage {
 /// Shows the inbox.
 pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
-    let mut waiting = door.reader.approvals().await?.waiting;
+    let mut waiting = door.reader.approvals(None).await?.waiting;
     waiting.sort_by_key(|detail| detail.run.updated_at);
     Ok(page(&ApprovalsPage {
         frame: Frame::of(&door, &actor, Section::Approvals, "Approvals").await?,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{Html, Redirect};
-use conductor_domain::id::{OperatorName, TokenId};
+use conductor_domain::id::{OperatorName, ProjectId, TokenId};
 use conductor_domain::staff::{Rank, StaffChange};
 use conductor_port::key::Holder;
 use serde::Deserialize;
@@ -32,6 +32,7 @@ struct SettingsPage {
     ranks: [Rank; 3],
     /// What a token may be issued for.
     lesser: Vec<Rank>,
+    projects: Vec<ProjectId>,
     /// Whether whoever looks has a password, and may have tokens without saying whose.
     is_operator: bool,
     issued: Option<IssuedToken>,
@@ -52,6 +53,7 @@ struct Token {
     id: String,
     operator: String,
     rank: Rank,
+    project: Option<ProjectId>,
     ends: Moment,
     is_over: bool,
 }
@@ -84,12 +86,14 @@ async fn shown(door: &Door, actor: &Actor, issued: Option<IssuedToken>) -> Resul
                 id: token.id.to_string(),
                 operator: token.operator.to_string(),
                 rank: token.rank,
+                project: token.project,
                 ends: Moment::of(token.expires_at, now),
                 is_over: token.expires_at <= now,
             })
             .collect(),
         ranks: Rank::ALL,
         lesser: Rank::ALL.into_iter().filter(|rank| *rank <= actor.rank).collect(),
+        projects: door.reader.instance().await?.projects,
         is_operator: matches!(actor.holder, Holder::Operator(_)),
         issued,
     }))
@@ -211,6 +215,8 @@ pub(crate) struct IssueForm {
     days: u32,
     #[serde(default)]
     operator: String,
+    #[serde(default)]
+    project: String,
 }
 
 /// Issues a token, and shows its secret this once.
@@ -221,11 +227,16 @@ pub(crate) async fn issue(
 ) -> Result<Html<String>, Trouble> {
     let operator = Some(form.operator).filter(|name| !name.is_empty());
     let operator = operator.map(OperatorName::parse).transpose();
+    let project = Some(form.project).filter(|name| !name.is_empty());
+    let project = project.map(ProjectId::parse).transpose();
     let wish = IssueToken {
         id: form.id,
         rank: form.rank,
         days: Some(form.days),
         operator: operator.map_err(|error| Error::Invalid {
+            what: error.to_string(),
+        })?,
+        project: project.map_err(|error| Error::Invalid {
             what: error.to_string(),
         })?,
     };

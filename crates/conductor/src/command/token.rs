@@ -2,7 +2,7 @@
 //!
 //! A token's secret is printed once and kept nowhere. It does not know who sends it.
 
-use conductor_domain::id::{OperatorName, TokenId};
+use conductor_domain::id::{OperatorName, ProjectId, TokenId};
 use conductor_domain::staff::Rank;
 use conductor_web::api::{AcceptedView, IssueToken, IssuedToken, TokenList};
 use conductor_web::words::time;
@@ -48,6 +48,9 @@ pub(crate) enum TokenCommand {
         /// For how many days, at most 365
         #[arg(long, default_value_t = 30)]
         days: u32,
+        /// The one project whose runs it may see and steer; all, and whatever its rank may, when absent
+        #[arg(long)]
+        project: Option<ProjectId>,
     },
     /// Makes a token worth nothing
     Revoke {
@@ -66,12 +69,14 @@ pub(crate) async fn token(session: &Session, command: TokenCommand) -> Result<Ex
             operator,
             rank,
             days,
+            project,
         } => {
             let wish = IssueToken {
                 id,
                 rank: rank.into(),
                 days: Some(days),
                 operator: Some(operator),
+                project,
             };
             let issued: IssuedToken = session.client().await?.post("/tokens", &wish).await?;
             session
@@ -91,12 +96,16 @@ pub(crate) async fn token(session: &Session, command: TokenCommand) -> Result<Ex
         TokenCommand::List => {
             let list: TokenList = session.client().await?.get("/tokens").await?;
             session.out.data(&list, |list| {
-                let mut table = Table::new(["NAME", "WHOSE", "MAY", "UNTIL"]);
+                let mut table = Table::new(["NAME", "WHOSE", "MAY", "IN", "UNTIL"]);
                 for known in &list.tokens {
                     table.row([
                         known.id.to_string(),
                         known.operator.to_string(),
                         known.rank.to_string(),
+                        known
+                            .project
+                            .as_ref()
+                            .map_or_else(|| "all".to_owned(), ToString::to_string),
                         time::exact(known.expires_at),
                     ]);
                 }
