@@ -156,7 +156,7 @@ async fn answer(door: Arc<Door>, name: Digest, request: Request, next: Next) -> 
 }
 
 /// What a write is known by: the hash of who asks and what they named it, where they did. Everybody has names of their own,
-/// so that nobody is given somebody else's answer.
+/// and a token of one project has its own, so that nobody is given an answer that was not for them.
 fn name(actor: &Actor, headers: &HeaderMap) -> Result<Option<Digest>, Error> {
     if !headers.contains_key(&IDEMPOTENCY_KEY) {
         return Ok(None);
@@ -165,7 +165,11 @@ fn name(actor: &Actor, headers: &HeaderMap) -> Result<Option<Digest>, Error> {
         Holder::Owner(name) => format!("owner {name}"),
         Holder::Operator(name) => format!("operator {name}"),
     };
-    let named = format!("{whose} {}", key_of(headers)?);
+    let place = actor
+        .project
+        .as_ref()
+        .map_or("everywhere", |project| project.as_str());
+    let named = format!("{whose} {place} {}", key_of(headers)?);
     Ok(Some(Digest::of(named.as_bytes())))
 }
 

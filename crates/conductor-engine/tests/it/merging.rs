@@ -1,5 +1,7 @@
 //! Merging by policy: off by default, exactly what was tested, once, and never against anybody (RUN-14).
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use conductor_domain::Run;
@@ -10,6 +12,7 @@ use conductor_domain::input::Action;
 use conductor_domain::phase::Phase;
 use conductor_domain::plan::PlanDraft;
 use conductor_domain::refusal::Refusal;
+use conductor_engine::{Engine, Fate, on_this_thread};
 use conductor_port::agent::{AgentEnd, ToolRequest};
 use conductor_port::inbox::SubmitError;
 use conductor_testkit::agent::FakeAgent;
@@ -163,6 +166,50 @@ async fn another_head_is_never_merged() {
             .values()
             .all(|pull_request| pull_request.state == PullRequestState::Open)
     );
+}
+
+/// RUN-14, RUN-4: the process may die at every point on the way to a merge and out of it again; it is merged once, and the run
+/// completes by what was read.
+#[tokio::test(start_paused = true)]
+async fn a_merge_outlives_its_process() {
+    let mut deaths = 0;
+    // Nobody calls a tool any more.
+    let points = Engine::crash_points()
+        .iter()
+        .filter(|point| !point.starts_with("tool."));
+    for point in points {
+        for nth in 1..=2 {
+            let rig = Rig::start_story().await;
+            set(&rig, MERGE).await;
+            rig.stage.forge.archive().pending_checks.push("ci".to_owned());
+            let run = proposed(&rig, "").await;
+            let is_dead = Rc::new(Cell::new(false));
+            let mut left = nth;
+            on_this_thread(Some(Box::new({
+                let is_dead = is_dead.clone();
+                move |reached| {
+                    left -= u32::from(reached == *point && left > 0);
+                    is_dead.set(left == 0);
+                    if is_dead.get() { Fate::Hangs } else { Fate::GoesOn }
+                }
+            })));
+            rig.stage.forge.archive().pending_checks.clear();
+            for _ in 0..60 {
+                if !is_dead.get() {
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+            }
+            deaths += u32::from(is_dead.get());
+            on_this_thread(None);
+            let stage = rig.die().await;
+            let agents = stage.agents();
+            let rig = Rig::resume(stage, agents).await;
+            let state = rig.until(&run, |run| run.phase.is_terminal()).await;
+            assert_eq!(state.phase, Phase::Completed, "{point} {nth}");
+            assert_eq!(merges(&rig), 1, "{point} {nth}");
+        }
+    }
+    assert_eq!(deaths, 16, "a point is not reached");
 }
 
 /// RUN-14, RUN-1a: a run that is paused is not merged until it goes on.

@@ -25,6 +25,7 @@ mod truth;
 mod inspected;
 mod policies;
 mod merging;
+mod strangers;
 mod between;
 mod faults;
 mod doctor;

@@ -99,6 +99,7 @@ impl Browser {
     }
 }
 
+mod overrides;
 mod several;
 mod work;
 
