@@ -151,11 +151,6 @@ impl Authority {
         &self.version
     }
 
-    /// Lists the policies that count.
-    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.values()
-    }
-
     /// Decides.
     pub fn judge(&self, request: &Request) -> Verdict {
         match self.applying(request) {

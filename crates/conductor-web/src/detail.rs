@@ -344,6 +344,13 @@ fn candidates(run: &Run) -> Vec<(&'static str, Action)> {
 pub(crate) fn next_steps(run: &Run, allowed: &[&'static str]) -> Vec<NextStep> {
     let id = run.id();
     let mut steps = Vec::new();
+    if let (Phase::AwaitingMerge(_), Some(pull_request)) = (&run.phase, &run.pull_request) {
+        // Not a command: people merge where they review.
+        steps.push(NextStep {
+            what: "merge the pull request at the forge, or close it".to_owned(),
+            command: pull_request.url.clone(),
+        });
+    }
     let mut step = |what: &str, command: String| {
         steps.push(NextStep {
             what: what.to_owned(),

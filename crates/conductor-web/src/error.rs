@@ -251,8 +251,10 @@ impl Error {
             }
             Self::TooLarge { .. } => "send less",
             Self::TooSlow => "send it again, all at once",
-            Self::Invalid { .. } => "docs/api.md and the page of this code say what is expected",
-            Self::NotFound { .. } => "check the spelling",
+            Self::Invalid { .. } => {
+                "the command's `--help`, or docs/api.md for programs, says what is expected"
+            }
+            Self::NotFound { .. } => "check the spelling; what is not there yet may come",
             Self::WrongMethod => "docs/api.md lists the addresses",
             Self::CannotStart(refusal) => refusal.hint(),
             Self::Refused(refusal) => refusal.hint(),
@@ -261,7 +263,9 @@ impl Error {
             Self::NoWebhooks => "start the server with --webhook-secret-file FILE",
             Self::Busy => "try again in a moment",
             Self::ForeignForm => "open the page at Conductor's own address and send the form from there",
-            Self::Unconfirmed { .. } => "go back and type it into the field beside the button",
+            Self::Unconfirmed { .. } => {
+                "type it exactly so: in the field beside the button, or after `--confirm`"
+            }
             Self::Stale { .. } | Self::Changed => "look at the run again and decide on what is there now",
             Self::Forbidden { .. } => {
                 "ask somebody who may; `conductor operator rank` changes what you may do"

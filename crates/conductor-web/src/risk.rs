@@ -1,8 +1,8 @@
 //! Says why a plan is not of low risk, so that only those are approved together that nobody has to read twice.
 //!
 //! Of low risk is a plan that the Reviewer approved, that names few files, none of which decides what is tested, built,
-//! run or depended on, each of which the run's own policies let the Implementer write without asking, and that stands before
-//! the person whole with nothing hidden in it. All of it is read from validated types and policies; no word of an agent has
+//! run or depended on, each of which the run's own policies let the Implementer write without asking, whose issue
+//! is by somebody who is trusted, and that stands before the person whole with nothing hidden in it. All of it is read from validated types and policies; no word of an agent has
 //! a say. This module does not know who approves.
 
 use conductor_domain::phase::{Phase, PlanGate};
@@ -58,6 +58,12 @@ async fn reasons(door: &Door, run: &Run, waiting: &PlanGate) -> Result<Vec<Strin
     }
     if waiting.review.verdict != Verdict::Approve {
         reasons.push("the Reviewer did not approve it".to_owned());
+    }
+    let untrusted = run.issue.as_ref().and_then(|issue| issue.untrusted.as_ref());
+    if let Some(why) = untrusted {
+        reasons.push(format!(
+            "its issue is by somebody whose words do not count as trusted: {why}"
+        ));
     }
     if !run.shows_all_it_asks() {
         reasons.push("it is longer than can be shown whole".to_owned());

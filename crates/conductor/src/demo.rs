@@ -94,7 +94,7 @@ async fn play_there(
             *left = Left::Everything;
             let kept = stage.leave_behind().await;
             out.talk(&format!(
-                "the stage is left for you to look at in {}",
+                "the stage is left for you to look at: conductor --data-dir {}/data run list",
                 kept.display()
             ));
             return Err(failure);

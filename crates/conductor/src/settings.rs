@@ -63,7 +63,7 @@ pub(crate) struct Told {
     /// Address under which people reach this server, for links
     #[arg(long, value_name = "URL")]
     pub(crate) public_url: Option<String>,
-    /// Where agents' commands run; must be named
+    /// Where agents' commands run: `local` or `docker`; must be named
     #[arg(long, value_name = "NAME")]
     pub(crate) executor: Option<String>,
     /// Which agents work

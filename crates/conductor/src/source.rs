@@ -30,7 +30,7 @@ pub(crate) enum Source {
 }
 
 /// Which runs to list.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) project: Option<String>,
     pub(crate) repo: Option<String>,

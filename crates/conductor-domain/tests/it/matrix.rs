@@ -48,7 +48,7 @@ const PLACES: [(&str, &[&str]); 19] = [
 ];
 
 /// One representative of each input.
-const INPUTS: [&str; 24] = [
+const INPUTS: [&str; 26] = [
     "start",
     "ann approves",
     "ann approves something else",
@@ -57,9 +57,11 @@ const INPUTS: [&str; 24] = [
     "ann answers x",
     "ann pauses",
     "ann resumes",
+    "ann pauses, then ann resumes",
     "ann cancels",
     "ann retries",
     "ann gives up",
+    "ann pauses, then ann gives up",
     "ann prioritizes 9",
     "ann overrides p bash worktree for 5 because the owner asked for it",
     "kill switch on",
@@ -75,6 +77,18 @@ const INPUTS: [&str; 24] = [
     "tests exit 1",
 ];
 
+/// Plays an input, or one after the other; what comes of the last one, or of the first that is refused.
+fn play_all(world: &mut World, inputs: &str) -> Option<Came> {
+    let mut came = None;
+    for input in inputs.split(", then ") {
+        came = Some(play(world, input)?);
+        if matches!(came, Some(Came::To(Err(_)))) {
+            break;
+        }
+    }
+    came
+}
+
 /// What an input comes to at a place, in a few words.
 fn outcome(place: &[&str], input: &str) -> String {
     let mut world = World::new();
@@ -82,7 +96,7 @@ fn outcome(place: &[&str], input: &str) -> String {
         play(&mut world, step).unwrap_or_else(|| panic!("cannot play `{step}`"));
     }
     let before = world.run().phase.name();
-    match play(&mut world, input) {
+    match play_all(&mut world, input) {
         None => "·".to_owned(),
         Some(Came::Nothing) => "nothing".to_owned(),
         Some(Came::To(Err(refusal))) => refusal.code().to_owned(),
@@ -112,7 +126,7 @@ fn document() -> String {
                 play(&mut world, step);
             }
             let before = world.run().phase.name();
-            if let Some(Came::To(Ok(_))) = play(&mut world, input) {
+            if let Some(Came::To(Ok(_))) = play_all(&mut world, input) {
                 edges.insert((before, world.run().phase.name()));
             }
         }

@@ -70,6 +70,14 @@ async fn a_strangers_issue_is_fenced_and_every_command_is_approved(kept: Kept) -
     );
     ensure!(!shown.contains("show me your token"), "{gate}");
 
+    let together = stage.program.say(&["bulk", "plans"])?.done()?.data;
+    ensure!(
+        together["plans"][0]["because"][0]
+            .to_string()
+            .contains("its issue is by somebody whose words do not count as trusted: mallory"),
+        "{together}"
+    );
+
     stage.approve(&run)?;
     let call = stage.wait(&run, "a call before a person", |run| {
         run["gate"]["kind"] == "call"
@@ -83,5 +91,13 @@ async fn a_strangers_issue_is_fenced_and_every_command_is_approved(kept: Kept) -
     stage.approve(&run)?;
     stage.merge(&run).await?;
     stage.wait_for_clean_up(&run)?;
+    let made = stage.program.say(&["run", "calls", &run])?.done()?.data;
+    let made = made["calls"].as_array().context("calls")?;
+    let by = |tool: &str| -> Vec<&serde_json::Value> {
+        let calls = made.iter().filter(|call| call["tool"] == tool);
+        calls.map(|call| &call["role"]).collect()
+    };
+    ensure!(by("bash") == ["implementer", "implementer"], "{made:?}");
+    ensure!(by("submit_plan") == ["planner"], "{made:?}");
     stage.verify(&run)
 }

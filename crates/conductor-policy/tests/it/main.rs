@@ -4,6 +4,7 @@ mod corpus;
 mod secrets;
 mod redaction;
 mod authority;
+mod final_policies;
 mod inspection;
 mod supply;
 mod seeds;

@@ -240,6 +240,25 @@ fn a_key_that_streams_by_is_redacted_as_a_whole() {
     }
 }
 
+/// SEC-3: a live secret that is longer than any form is redacted whole in a stream, and none is shown for debugging.
+#[test]
+fn a_long_live_secret_streams_by_unseen() {
+    let long: String = (0..3_000).map(|n| format!("{n:x}.")).collect();
+    let live = LiveSecrets::new([long.as_str(), "short"]);
+    assert_eq!(format!("{live:?}"), "LiveSecrets(1)");
+    let redactor = Redactor::new(live);
+    let text = format!("{}{long}{}", "a ".repeat(9000), "b ".repeat(9000));
+    for chunk in [61, 4096] {
+        let cuts: Vec<usize> = (0..text.len()).step_by(chunk).collect();
+        let (shown, _) = streamed(&redactor, text.as_bytes(), &cuts);
+        assert!(
+            shown == redactor.redact_bytes(text.as_bytes()),
+            "cut every {chunk} bytes"
+        );
+    }
+    assert_eq!(redactor.redact(&text).matches(MARK).count(), 1);
+}
+
 /// SEC-3: a line without end is held back by some kilobytes only, and is looked at in steps, not at every byte.
 #[test]
 fn a_line_without_end_is_given_out_in_steps() {

@@ -231,6 +231,88 @@ fn what_cannot_be_read_is_listed_and_needs_approval() {
     assert!(!is_manifest("src/package.json.rs") && !is_manifest("docs/requirements.md"));
 }
 
+/// SEC-5: every file of every ecosystem that is known by its name, at any depth, and nothing that is only called alike.
+#[test]
+fn manifests_and_lock_files_are_known_by_name() {
+    for name in [
+        "npm-shrinkwrap.json",
+        "poetry.lock",
+        "uv.lock",
+        "pdm.lock",
+        "Pipfile.lock",
+        "go.mod",
+        "Gemfile",
+        "composer.json",
+        "settings.gradle",
+        "gradle.lockfile",
+        "libs.versions.toml",
+        "build.sbt",
+        "packages.config",
+        "packages.lock.json",
+        "Directory.Packages.props",
+        "Pipfile",
+        "setup.py",
+        "setup.cfg",
+        "environment.yml",
+        "bun.lock",
+        "bun.lockb",
+        "deno.json",
+        "deno.lock",
+        "mix.exs",
+        "mix.lock",
+        "pubspec.yaml",
+        "pubspec.lock",
+        "Package.swift",
+        "Package.resolved",
+        "Podfile",
+        "Podfile.lock",
+        "flake.nix",
+        "flake.lock",
+        ".terraform.lock.hcl",
+        "x.csproj",
+        "x.fsproj",
+        "x.gemspec",
+        "requirements.txt",
+        "requirements-dev.in",
+        "requirements/base.txt",
+    ] {
+        assert!(is_manifest(name) && is_manifest(&format!("a/b/{name}")), "{name}");
+    }
+    for other in [
+        "requirements.md",
+        "requirements/base.md",
+        "notes.txt",
+        "a/notes.txt",
+        "csproj",
+        "cargo.toml.bak",
+        "src/lib.rs",
+    ] {
+        assert!(!is_manifest(other), "{other}");
+    }
+}
+
+/// SEC-5: a file of the largest size is read, a longer one is never taken for "nothing new".
+#[test]
+fn a_file_that_is_too_long_is_listed() {
+    let of = |length: usize| {
+        let after = format!("left-pad{}", "\n".repeat(length - 8));
+        compare(&[ChangedFile {
+            path: "requirements.txt",
+            before: b"",
+            after: after.as_bytes(),
+        }])
+    };
+    const LARGEST: usize = 32 * 1024 * 1024;
+    assert_eq!(
+        of(LARGEST).render(),
+        "added pypi left-pad any in requirements.txt\n"
+    );
+    assert_eq!(
+        of(LARGEST + 1).render(),
+        format!("unread requirements.txt: it is longer than {LARGEST} bytes\n")
+    );
+}
+
 /// SEC-5, BEY-1: the approval is bound to the list; a version or a name more is another list.
 #[test]
 fn the_digest_follows_the_list() {

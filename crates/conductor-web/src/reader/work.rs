@@ -3,7 +3,7 @@
 //!
 //! This module does not know what a tool does.
 
-use conductor_domain::effect::{Effect, EffectKind};
+use conductor_domain::effect::{Effect, EffectKind, EffectRequest};
 use conductor_domain::gate::Gate;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::role::Role;
@@ -154,10 +154,11 @@ fn place(cursor: &str) -> Result<(EffectId, u64), Error> {
 }
 
 fn role(invocation: &EffectRow) -> Option<Role> {
-    match serde_json::from_str(&invocation.payload) {
-        Ok(Effect::Invoke { invocation }) => Some(invocation.role),
-        Ok(_) | Err(_) => None,
-    }
+    let request: EffectRequest = serde_json::from_str(&invocation.payload).ok()?;
+    let Effect::Invoke { invocation } = request.effect else {
+        return None;
+    };
+    Some(invocation.role)
 }
 
 /// Shows a call; the policy that decided stands before its reason.

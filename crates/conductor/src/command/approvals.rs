@@ -1,17 +1,23 @@
-//! `conductor approvals`: the inbox of everything that waits for a person.
+//! `conductor approvals`: the inbox of everything that waits for a person's word; merges wait at the forge and are counted.
 //!
 //! It does not know how an approval is given.
 
 use std::fmt::Write as _;
 
+use conductor_domain::phase::PhaseName;
+use conductor_web::words::text::count;
+
 use crate::clock::machine_now;
+use crate::command::kill_switch;
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
 use crate::show::{state, time, words};
+use crate::source::Wanted;
 
 /// Runs the command.
 pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
-    let approvals = session.source().await?.approvals().await?;
+    let source = session.source().await?;
+    let approvals = source.approvals().await?;
     let now = machine_now();
     session.out.data(&approvals, |approvals| {
         let mut text = String::new();
@@ -51,10 +57,25 @@ pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
             );
         }
         if text.is_empty() {
-            "nothing waits for you\n".to_owned()
+            "nothing waits for your word\n".to_owned()
         } else {
             text
         }
     })?;
+    if !session.out.is_json() {
+        let wanted = Wanted {
+            phase: Some(PhaseName::AwaitingMerge.as_str().to_owned()),
+            limit: 500,
+            ..Wanted::default()
+        };
+        let merges = source.runs(wanted).await?.runs.len();
+        if merges > 0 {
+            let merges = count(merges, "pull request");
+            session.out.talk(&format!(
+                "at the forge, {merges} can be merged: `conductor run list --phase awaiting_merge`"
+            ));
+        }
+    }
+    kill_switch::mention(session, &source).await?;
     Ok(Exit::Ok)
 }

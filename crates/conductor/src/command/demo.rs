@@ -19,7 +19,7 @@ pub(crate) struct DemoArgs {
     /// Leaves everything running at the end, until Ctrl-C
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Where commands run: `local` in a sandbox, `unsafe-plain` without one [default: local]
+    /// Where commands run: `local` in a sandbox, `docker` in a container, `unsafe-plain` without either [default: local]
     #[arg(long, value_name = "NAME")]
     pub(crate) executor: Option<String>,
     /// Keeps the records in this PostgreSQL database, in a schema of their own that goes with the demo

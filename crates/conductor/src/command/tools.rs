@@ -4,9 +4,10 @@
 //! object per line, hash-chained. On stdio, stdout belongs to the protocol and talk goes to stderr.
 //! This module does not know what a tool does.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -19,6 +20,7 @@ use conductor_engine::{Alone, Without};
 use conductor_policy::authority::Authority;
 use conductor_port::blobs::{CallPage, ToolCall, ToolLog};
 use conductor_tools::{Lease, Offers, Server, door};
+use conductor_web::words::text::count;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
@@ -102,9 +104,11 @@ pub(crate) async fn tools(session: &Session, command: ToolsCommand) -> Result<Ex
     rest.give_back()?;
     served?;
     if let Some(head) = closed? {
-        session
-            .out
-            .talk(&format!("{} tool calls, log head {}", head.calls, head.head));
+        session.out.talk(&format!(
+            "{}, log head {}",
+            count(head.calls, "tool call"),
+            head.head
+        ));
     }
     Ok(Exit::Ok)
 }
@@ -125,7 +129,7 @@ async fn serve(
             .map_err(serving);
     }
     if let Some(path) = &args.socket {
-        let listener = UnixListener::bind(path).map_err(serving)?;
+        let listener = listen(path).map_err(serving)?;
         announce(session, &format!("unix:{}", path.display()), lease)?;
         let ended = door::over_socket(server, lease.clone(), listener).await;
         // Somebody may have removed it already.
@@ -136,6 +140,22 @@ async fn serve(
     door::over_pipes(server, lease, read, write)
         .await
         .map_err(serving)
+}
+
+/// Listens on a socket; one that a killed process left behind makes room.
+fn listen(path: &Path) -> std::io::Result<UnixListener> {
+    let is_left = || {
+        let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
+        let heard = std::os::unix::net::UnixStream::connect(path);
+        is_socket && heard.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    };
+    match UnixListener::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_left() => {
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        bound => bound,
+    }
 }
 
 type Read = Box<dyn AsyncRead + Send + Unpin>;

@@ -104,7 +104,7 @@ async fn respond(stage: &Stage, person: &Person, run: &RunId) -> Result<(), Fail
         return Err(Failure::coded(
             "CDR0417",
             what,
-            "the scenario led here; `conductor serve` lets you go on by hand",
+            "the scenario led here; `run show <run> --tests` there shows what the tests said",
         )
         .exiting(Exit::NeedsHuman));
     }

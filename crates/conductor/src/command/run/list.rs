@@ -6,6 +6,7 @@ use conductor_domain::id::RunId;
 use conductor_domain::phase::PhaseName;
 
 use crate::clock::machine_now;
+use crate::command::kill_switch;
 use crate::exit::{Exit, Failure};
 use crate::out::Out;
 use crate::session::Session;
@@ -53,7 +54,17 @@ pub(crate) async fn list(session: &Session, args: ListArgs) -> Result<Exit, Fail
         after: args.after,
         limit: args.limit,
     };
-    let runs = session.source().await?.runs(wanted).await?;
+    let none = if wanted
+        == (Wanted {
+            limit: wanted.limit,
+            ..Wanted::default()
+        }) {
+        "no runs; `conductor run start owner/name <issue>` starts one"
+    } else {
+        "no run fits; `conductor run list` shows all"
+    };
+    let source = session.source().await?;
+    let runs = source.runs(wanted).await?;
     let now = machine_now();
     session.out.data(&runs, |list| {
         let mut table = Table::new(["RUN", "STATE", "ISSUE", "PR", "CHANGED", "TITLE"]);
@@ -71,10 +82,7 @@ pub(crate) async fn list(session: &Session, args: ListArgs) -> Result<Exit, Fail
                 words::title(&run.title),
             ]);
         }
-        table.render_within(
-            Out::columns(),
-            "no runs; `conductor run start owner/name <issue>` starts one",
-        )
+        table.render_within(Out::columns(), none)
     })?;
     if let Some((run, damage)) = runs
         .runs
@@ -88,5 +96,6 @@ pub(crate) async fn list(session: &Session, args: ListArgs) -> Result<Exit, Fail
     if let (Some(next), false) = (&runs.next, session.out.is_json()) {
         session.out.talk(&format!("hint: more with --after {next}"));
     }
+    kill_switch::mention(session, &source).await?;
     Ok(Exit::Ok)
 }
