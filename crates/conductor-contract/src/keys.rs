@@ -28,6 +28,12 @@ async fn keep(subject: &Subject, key: &Key, now: i64) {
     kept.expect("the store answers");
 }
 
+async fn lengthen(subject: &Subject, key: &Key, ends_at: i64) -> bool {
+    let ends_at = Timestamp(ends_at);
+    let lengthened = subject.keys.lengthen(key.kind, &key.hash, ends_at).await;
+    lengthened.expect("the store answers")
+}
+
 async fn find(subject: &Subject, key: &Key, now: i64) -> Option<Key> {
     let found = subject.keys.find(key.kind, &key.hash, Timestamp(now)).await;
     found.expect("the store answers")
@@ -78,6 +84,30 @@ pub(crate) async fn of_many_who_take_a_key_one_has_it(subject: &Subject) {
     keep(subject, &link, 12).await;
     assert_eq!(take(subject, &link, 20).await, None, "its time was over");
     assert_eq!(take(subject, &link, 12).await, None, "and it is gone");
+}
+
+/// SEC-7: who found a session before it was ended cannot bring it back.
+pub(crate) async fn a_key_that_was_taken_away_is_not_lengthened(subject: &Subject) {
+    let session = key(KeyKind::Session, "a", 20);
+    assert!(!lengthen(subject, &session, 40).await, "it was never there");
+    assert_eq!(find(subject, &session, 10).await, None);
+    keep(subject, &session, 10).await;
+    assert!(lengthen(subject, &session, 40).await);
+    assert!(lengthen(subject, &session, 40).await, "it lasts so long already");
+    assert!(lengthen(subject, &session, 30).await, "and longer");
+    let longer = key(KeyKind::Session, "a", 40);
+    assert_eq!(find(subject, &session, 39).await, Some(longer), "the later time");
+    let as_link = key(KeyKind::Link, "a", 20);
+    assert!(!lengthen(subject, &as_link, 60).await, "it is of another kind");
+    assert_eq!(find(subject, &session, 40).await, None);
+    take(subject, &session, 11).await.expect("it is there");
+    assert!(!lengthen(subject, &session, 60).await, "it was ended");
+    assert_eq!(find(subject, &session, 11).await, None);
+    keep(subject, &session, 10).await;
+    let taken = subject.keys.take_all(&name("ann")).await;
+    taken.expect("the store answers");
+    assert!(!lengthen(subject, &session, 60).await, "all of theirs were");
+    assert_eq!(find(subject, &session, 11).await, None);
 }
 
 /// S-55.

@@ -163,6 +163,7 @@ suites! { $
     keys {
         a_key_is_found_until_its_time_is_over
         of_many_who_take_a_key_one_has_it
+        a_key_that_was_taken_away_is_not_lengthened
         a_key_is_good_for_its_kind_alone
         an_operators_keys_go_together_and_nobody_elses
         the_last_password_counts

@@ -2,13 +2,14 @@
 //!
 //! The records themselves are the outbox: how far each stream was told is marked after the listener took the notice, so
 //! that a crash tells it again rather than never, under the same id. A listener that is down keeps its notices waiting and
-//! nothing else; no run ever waits for it. One process has the duty. This module does not know who listens.
+//! nothing else; no run ever waits for it. A notice that it refuses for good counts as taken, because no other could follow.
+//! One process has the duty. This module does not know who listens.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conductor_domain::event::Event;
-use conductor_domain::fault::Fault;
+use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::instance::InstanceEvent;
 use conductor_domain::time::{Millis, Timestamp};
 use conductor_port::duty::Duty;
@@ -195,7 +196,14 @@ async fn tell_of(
                     at: record.at,
                     run: noticed(engine, stream).await?,
                 };
-                perform::tell(telling.herald.as_ref(), &notice).await?;
+                match perform::tell(telling.herald.as_ref(), &notice).await {
+                    Ok(()) => {}
+                    Err(fault) if fault.kind == FaultKind::Permanent => {
+                        let delivery = &notice.delivery;
+                        tracing::warn!(%fault, %stream, %delivery, "a notice was refused for good");
+                    }
+                    Err(fault) => return Err(fault),
+                }
                 last_told = Some((kind, record.at));
                 telling.marks.mark(&name(stream), &record.seq.to_string()).await?;
             } else if record.kind == "cleaned_up" {

@@ -69,7 +69,8 @@ pub struct NoticedRun {
 /// Tells notices. If repeated: the same notice arrives again, with the same id.
 #[async_trait]
 pub trait Herald: Send + Sync + std::fmt::Debug {
-    /// Tells a notice; returns when it was taken. Never follows the listener anywhere else.
+    /// Tells a notice; returns when it was taken. A permanent fault is a listener's no to this notice; it is not told again.
+    /// Never follows the listener anywhere else.
     async fn tell(&self, notice: &Notice) -> Result<(), Fault>;
 }
 

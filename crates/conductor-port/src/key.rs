@@ -65,6 +65,11 @@ pub trait Keys: Send + Sync + std::fmt::Debug {
     /// Keeps a key, and forgets those whose time is over. If repeated: the later time counts.
     async fn keep(&self, key: &Key, now: Timestamp) -> Result<(), Fault>;
 
+    /// Lets a key that is there last until then, and tells whether it is: one that was taken away stays away, whoever found
+    /// it before. Does not look whether its time is over; whoever calls has just found it. If repeated: the later time
+    /// counts.
+    async fn lengthen(&self, kind: KeyKind, hash: &Digest, ends_at: Timestamp) -> Result<bool, Fault>;
+
     /// Finds a key whose time is not over.
     async fn find(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault>;
 

@@ -293,6 +293,15 @@ impl Keys for Memory {
         Ok(())
     }
 
+    async fn lengthen(&self, kind: KeyKind, hash: &Digest, ends_at: Timestamp) -> Result<bool, Fault> {
+        let mut state = self.state();
+        let Some(key) = state.keys.get_mut(hash).filter(|key| key.kind == kind) else {
+            return Ok(false);
+        };
+        key.ends_at = key.ends_at.max(ends_at);
+        Ok(true)
+    }
+
     async fn find(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault> {
         let state = self.state();
         let found = state.keys.get(hash);

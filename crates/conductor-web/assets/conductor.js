@@ -10,6 +10,21 @@
     [...part.querySelectorAll("input:not([type=hidden]), textarea")].some((field) => field.value !== field.defaultValue) ||
     (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
 
+  // What a button would send, but for how much of the run its page had seen: by that it is known again.
+  const sends = (button) => {
+    const fields = new FormData(button.form, button);
+    fields.delete("seen");
+    return `${button.form.action} ${new URLSearchParams(fields)}`;
+  };
+  const isTwin = (focused) => {
+    if (!focused.matches("button") || !focused.form) return (element) => element.outerHTML === focused.outerHTML;
+    const sent = sends(focused);
+    return (element) => element.form && sends(element) === sent;
+  };
+
+  // A page that answered a form cannot be asked for again at its own address.
+  const here = document.body.dataset.here || location.href;
+
   let source = null;
   let loading = false;
   let again = false;
@@ -17,7 +32,7 @@
     if (loading) { again = true; return; }
     loading = true;
     try {
-      const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
+      const answer = await fetch(here, { headers: { accept: "text/html" }, redirect: "error" });
       if (answer.status === 401) { location.reload(); return; }
       if (!answer.ok) throw new Error(String(answer.status));
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -28,11 +43,12 @@
         if (!other || part.innerHTML === other.innerHTML) continue;
         if (isBusy(part)) { part.dataset.stale = ""; continue; }
         const focused = part.contains(document.activeElement) ? document.activeElement : null;
+        const isFocused = focused && isTwin(focused);
         const open = [...part.querySelectorAll("details")].map((details) => details.open);
         part.innerHTML = other.innerHTML;
         part.querySelectorAll("details").forEach((details, index) => { details.open = open[index] ?? details.open; });
         if (focused) {
-          const twin = [...part.querySelectorAll(focused.tagName)].find((element) => element.outerHTML === focused.outerHTML);
+          const twin = [...part.querySelectorAll(focused.tagName)].find(isFocused);
           if (twin) twin.focus({ preventScroll: true });
         }
       }

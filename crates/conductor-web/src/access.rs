@@ -514,6 +514,22 @@ async fn guessing_is_stopped() {
     );
 }
 
+/// SEC-7: whoever had to wait after wrong passwords comes in at once with the new one that an admin sets.
+#[tokio::test]
+async fn a_new_password_ends_the_wait() {
+    let fake = staffed();
+    let router = with_password(&fake).await;
+    for _ in 0..5 {
+        post(&router, "", "/login", &login_form("ann", "wrong wrong wrong")).await;
+    }
+    let form = login_form("ann", "another good one");
+    assert_eq!(post(&router, "", "/login", &form).await.status, 429);
+    let body = r#"{"password":"another good one"}"#;
+    let set = api(&router, "admin", "POST", "/operators/ann/password", body).await;
+    assert_eq!(set.status, 200, "{}", set.text);
+    assert_eq!(post(&router, "", "/login", &form).await.status, 303);
+}
+
 /// SEC-7: another site cannot sign a browser in, and no form is larger than forms are.
 #[tokio::test]
 async fn nobody_else_signs_a_browser_in() {

@@ -169,11 +169,10 @@ pub(crate) async fn visitor(
     };
     if key.ends_at < now.after(Millis(SESSION_LIFE.0 - RENEWED_EVERY.0)) {
         let ends_at = now.after(SESSION_LIFE);
-        let longer = Key {
-            ends_at,
-            ..key.clone()
-        };
-        door.keys.keep(&longer, now).await?;
+        // Who left since the session was found is outside: it is made longer, and never made anew.
+        if !door.keys.lengthen(KeyKind::Session, &hash, ends_at).await? {
+            return Ok(None);
+        }
     }
     Ok(Some(Actor {
         holder: key.holder,

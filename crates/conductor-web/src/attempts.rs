@@ -1,13 +1,15 @@
 //! Counts failed attempts to come in, so that nobody can go on guessing (SEC-7).
 //!
 //! Counted by name and address together, by address alone, and by name alone with more patience: whoever guesses from many
-//! places is slowed down, and cannot keep the one whose name it is outside for long. In this process's memory. This module
-//! does not know passwords.
+//! places is slowed down, and cannot keep the one whose name it is outside for long. Names that nobody can have count as
+//! one, so that nothing of a stranger's making is remembered. In this process's memory. This module does not know
+//! passwords.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
+use conductor_domain::id::OperatorName;
 use conductor_domain::time::{Millis, Timestamp};
 
 /// For how long a failure counts.
@@ -27,11 +29,12 @@ pub(crate) struct Attempts {
     book: Mutex<BTreeMap<Counted, Failures>>,
 }
 
+/// What failures are counted by; no name is one that nobody can have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Counted {
-    Both(String, Option<IpAddr>),
+    Both(Option<OperatorName>, Option<IpAddr>),
     Address(Option<IpAddr>),
-    Name(String),
+    Name(Option<OperatorName>),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,11 +45,20 @@ struct Failures {
 
 impl Counted {
     fn of(name: &str, address: Option<IpAddr>) -> [(Self, u32); 3] {
+        let name = OperatorName::parse(name).ok();
         [
-            (Self::Both(name.to_owned(), address), BY_BOTH),
+            (Self::Both(name.clone(), address), BY_BOTH),
             (Self::Address(address), BY_ADDRESS),
-            (Self::Name(name.to_owned()), BY_NAME),
+            (Self::Name(name), BY_NAME),
         ]
+    }
+
+    /// Tells whether it is about this name.
+    fn is_about(&self, operator: &OperatorName) -> bool {
+        match self {
+            Self::Both(name, _) | Self::Name(name) => name.as_ref() == Some(operator),
+            Self::Address(_) => false,
+        }
     }
 }
 
@@ -78,12 +90,19 @@ impl Attempts {
     /// Forgets the failures of a name from where it came in.
     pub(crate) fn succeeded(&self, name: &str, address: Option<IpAddr>) {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        book.remove(&Counted::Both(name.to_owned(), address));
-        for other in [Counted::Address(address), Counted::Name(name.to_owned())] {
+        let name = OperatorName::parse(name).ok();
+        book.remove(&Counted::Both(name.clone(), address));
+        for other in [Counted::Address(address), Counted::Name(name)] {
             if let Some(failures) = book.get_mut(&other) {
                 failures.count = failures.count.saturating_sub(1);
             }
         }
+    }
+
+    /// Forgets all failures of a name, wherever they came from: what was guessed at is not its password any more.
+    pub(crate) fn forget(&self, operator: &OperatorName) {
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        book.retain(|what, _| !what.is_about(operator));
     }
 }
 
@@ -137,6 +156,40 @@ mod tests {
             assert_eq!(attempts.begin("ann", Some(from(1)), NOW), Ok(()));
             attempts.succeeded("ann", Some(from(1)));
         }
+    }
+
+    /// SEC-7: whose password is set anew comes in at once, from everywhere; nobody else does.
+    #[test]
+    fn a_new_password_begins_anew_for_its_name_alone() {
+        let attempts = Attempts::default();
+        for name in ["ann", "bob"] {
+            for last in 1..=2 {
+                for _ in 0..BY_BOTH {
+                    assert_eq!(attempts.begin(name, Some(from(last)), NOW), Ok(()));
+                }
+                assert_eq!(attempts.begin(name, Some(from(last)), NOW), Err(WINDOW));
+            }
+        }
+        attempts.forget(&OperatorName::parse("ann").expect("a name"));
+        for last in 1..=2 {
+            assert_eq!(attempts.begin("ann", Some(from(last)), NOW), Ok(()));
+            assert_eq!(attempts.begin("bob", Some(from(last)), NOW), Err(WINDOW));
+        }
+    }
+
+    /// SEC-7: names that nobody can have are one, and none of them is remembered.
+    #[test]
+    fn names_that_nobody_can_have_count_as_one() {
+        let attempts = Attempts::default();
+        let large = "x".repeat(256 * 1024);
+        for name in ["", "a b", "<ann>", "änn", large.as_str()] {
+            assert_eq!(attempts.begin(name, Some(from(1)), NOW), Ok(()));
+        }
+        assert_eq!(attempts.begin("another one", Some(from(1)), NOW), Err(WINDOW));
+        assert_eq!(attempts.begin("ann", Some(from(1)), NOW), Ok(()));
+        let book = attempts.book.lock().expect("no panic");
+        let kept: usize = book.keys().map(|what| format!("{what:?}").len()).sum();
+        assert!(book.len() == 5 && kept < 1024, "{book:?}");
     }
 
     #[test]

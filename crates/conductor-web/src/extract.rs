@@ -2,12 +2,15 @@
 //!
 //! This module does not know what they are for.
 
+use std::str::FromStr;
+
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody, QueryRejection, RawFormRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, RawForm, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
 use conductor_domain::id::{InvalidId, RunId};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize as _, Deserializer};
 
 use crate::door::MAX_BODY;
 use crate::error::Error;
@@ -73,6 +76,32 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Filled<T> {
             .into()
         })
     }
+}
+
+/// Reads a number that may be left out, from a field that a browser sends empty.
+pub(crate) fn or_empty<'de, D: Deserializer<'de>, T: FromStr>(from: D) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(from)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let unfit = || D::Error::custom(format!("`{text}` is no number that fits here"));
+    text.parse().map(Some).map_err(|_| unfit())
+}
+
+/// Reads a number that databases can count to.
+pub(crate) fn countable<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let number = u64::deserialize(from)?;
+    if i64::try_from(number).is_err() {
+        return Err(D::Error::custom(format!(
+            "{number} is more than anything is counted to"
+        )));
+    }
+    Ok(number)
+}
+
+/// The same for one that may be left out.
+pub(crate) fn countable_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    countable(from).map(Some)
 }
 
 /// The query of an address.

@@ -371,11 +371,16 @@ impl Inbox for Fake {
             return Err(Fault::transient("the database is locked").into());
         }
         let row = world.rows.iter().find(|row| row.run == submission.run);
-        if let Some(now) = row.and_then(|row| PhaseName::parse(&row.phase))
-            && let seen @ Seen::Phase(phase) = submission.seen
-            && phase != now
-        {
-            return Err(SubmitError::Stale { seen, now });
+        if let Some((now, row)) = row.and_then(|row| Some((PhaseName::parse(&row.phase)?, row))) {
+            let seen = submission.seen;
+            let is_current = match seen {
+                Seen::Anything => true,
+                Seen::Phase(phase) => phase == now,
+                Seen::Record(seq) => seq == row.seq,
+            };
+            if !is_current {
+                return Err(SubmitError::Stale { seen, now });
+            }
         }
         let duplicate = submission
             .dedupe

@@ -50,7 +50,7 @@ pub(crate) struct Endless;
 /// Does a write with a key once.
 pub(crate) async fn writes(
     State(door): State<Arc<Door>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Error> {
     let address = request.extensions().get::<MatchedPath>();
@@ -64,17 +64,18 @@ pub(crate) async fn writes(
     let Some(name) = name(&actor, request.headers())? else {
         return Ok(next.run(request).await);
     };
-    actor.named = Some(name.clone());
-    request.extensions_mut().insert(actor);
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let body = to_bytes(body, MAX_BODY)
         .await
         .map_err(|_| Error::TooLarge { limit: MAX_BODY })?;
-    let asked = [parts.uri.to_string().as_bytes(), &[0], &body].concat();
+    let asked = Digest::of(&[parts.uri.to_string().as_bytes(), &[0], &body].concat());
+    // The run that is asked remembers names for longer than answers are kept: there, a name is one of this very request.
+    actor.named = Some(Digest::of(format!("{name} {asked}").as_bytes()));
+    parts.extensions.insert(actor);
     let now = door.settings.clock.now();
     let write = NamedWrite {
         name: name.clone(),
-        request: Digest::of(&asked),
+        request: asked,
         now,
         lost_before: before(now, LONG),
         ends_at: now.after(LIFE),
@@ -125,8 +126,17 @@ fn again(kept: KeptAnswer) -> Result<Response, Error> {
 
 async fn answer(door: Arc<Door>, name: Digest, request: Request, next: Next) -> Result<Response, Error> {
     let response = next.run(request).await;
-    // A fault of the world is no answer: the same request may fare better later.
-    if response.status().is_server_error() || response.extensions().get::<ToldOnce>().is_some() {
+    // A fault of the world is no answer, nor is what depends on who may do what or on what is there: the same request may
+    // fare better later.
+    let is_for_now = matches!(
+        response.status(),
+        StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::PRECONDITION_FAILED
+    );
+    if is_for_now || response.status().is_server_error() || response.extensions().get::<ToldOnce>().is_some()
+    {
         door.answers.forget(&name).await?;
         return Ok(response);
     }
@@ -156,7 +166,7 @@ async fn answer(door: Arc<Door>, name: Digest, request: Request, next: Next) -> 
 }
 
 /// What a write is known by: the hash of who asks and what they named it, where they did. Everybody has names of their own,
-/// and a token of one project has its own, so that nobody is given an answer that was not for them.
+/// and each rank and project its own, so that nobody is given an answer that was not for them.
 fn name(actor: &Actor, headers: &HeaderMap) -> Result<Option<Digest>, Error> {
     if !headers.contains_key(&IDEMPOTENCY_KEY) {
         return Ok(None);
@@ -165,11 +175,8 @@ fn name(actor: &Actor, headers: &HeaderMap) -> Result<Option<Digest>, Error> {
         Holder::Owner(name) => format!("owner {name}"),
         Holder::Operator(name) => format!("operator {name}"),
     };
-    let place = actor
-        .project
-        .as_ref()
-        .map_or("everywhere", |project| project.as_str());
-    let named = format!("{whose} {place} {}", key_of(headers)?);
+    let place = actor.project.as_ref().map_or("", |project| project.as_str());
+    let named = format!("{whose} as {} in `{place}`: {}", actor.rank, key_of(headers)?);
     Ok(Some(Digest::of(named.as_bytes())))
 }
 
@@ -292,6 +299,19 @@ mod tests {
             "another door knows it, too"
         );
         assert_eq!(fake.world().submitted.len(), 2);
+    }
+
+    /// UI-4: what was refused because it was not there, or not allowed, is asked anew by the same name.
+    #[tokio::test]
+    async fn a_refusal_for_now_is_not_kept() {
+        let fake = Fake::with_repo();
+        let pause = || request("POST", "/api/v1/runs/r-9/actions", r#"{"action":"pause"}"#);
+        let key = [("idempotency-key", "k")];
+        let (status, _, said) = ask(&fake, pause(), &key).await;
+        assert_eq!(status, 404, "{said}");
+        fake.world().rows.push(row("r-9", 1, None));
+        let (status, headers, said) = ask(&fake, pause(), &key).await;
+        assert!(status == 200 && !headers.contains_key(&REPLAYED), "{said}");
     }
 
     /// SEC-7: what carries a password is not kept under any name, refused or not.

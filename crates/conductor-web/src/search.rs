@@ -59,7 +59,10 @@ pub struct RecordQuery {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub until: String,
     /// Only records that were kept before this one: the cursor, `next` of the answer before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::extract::countable_or_none"
+    )]
     pub before: Option<u64>,
     /// At most so many, up to 500; 100 when absent.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ use conductor_domain::id::IssueNumber;
 use conductor_domain::input::Input;
 use conductor_domain::instance::{InstanceRefusal, Registration};
 use conductor_domain::spec::{AgentBackend, AgentSpec, Mode, Priority, RunSpec};
+use conductor_domain::staff::Rank;
 use conductor_port::inbox::{Seen, Submission};
 use conductor_port::views::RunFilter;
 
@@ -19,6 +20,10 @@ use crate::rules::PolicyLock;
 
 /// Starts a run.
 pub(crate) async fn start(door: &Door, actor: &Actor, wish: StartRun) -> Result<Started, Error> {
+    // Policies of its own lift what others forbid, all of it and for the whole run; who may do that writes policies.
+    if wish.policy.is_some() {
+        actor.must_be(Rank::Admin)?;
+    }
     let registration = door
         .reader
         .registration(&wish.repo)

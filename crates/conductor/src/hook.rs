@@ -2,7 +2,8 @@
 //!
 //! The signature covers a moment, the delivery's id and the body, so that none of them can be exchanged and an old delivery
 //! shows its age. A redirect is never followed, no proxy is asked, and the address leads to public hosts only, unless the
-//! settings say otherwise. This module does not know what a notice is about.
+//! settings say otherwise. What a repeat may mend is told from what the listener will always refuse. This module does not
+//! know what a notice is about.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use conductor_gateway::egress::address::is_public;
 use conductor_port::clock::Clock;
 use conductor_port::herald::{Herald, Notice};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::Sha256;
 
@@ -118,6 +119,21 @@ fn signature(secret: &SecretString, seconds: i64, delivery: &str, body: &str) ->
     format!("t={seconds},v1={}", hex::encode(mac.finalize().into_bytes()))
 }
 
+/// Says what an answer means; `None` when the notice was taken.
+fn judged(delivery: &str, status: StatusCode) -> Option<Fault> {
+    if status.is_success() {
+        return None;
+    }
+    let what = format!("telling {delivery}: the listener answered {status}");
+    // Too slow, too early and too many pass; any other 4xx is about this notice, which stays what it is.
+    let is_refusal = status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429);
+    Some(if is_refusal {
+        Fault::permanent(what)
+    } else {
+        Fault::transient(what)
+    })
+}
+
 #[async_trait]
 impl Herald for Caller {
     async fn tell(&self, notice: &Notice) -> Result<(), Fault> {
@@ -139,19 +155,14 @@ impl Herald for Caller {
             let what = crate::exit::chain(&error.without_url());
             Fault::transient(format!("telling {}: {what}", notice.delivery))
         })?;
-        if answer.status().is_success() {
-            return Ok(());
-        }
-        Err(Fault::transient(format!(
-            "telling {}: the listener answered {}",
-            notice.delivery,
-            answer.status()
-        )))
+        judged(&notice.delivery, answer.status()).map_or(Ok(()), Err)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use conductor_domain::fault::FaultKind;
+
     use super::*;
 
     fn hook(url: &str, reach: Reach) -> Hook {
@@ -191,6 +202,30 @@ mod tests {
         let name = |name: &str| name.parse::<Name>().expect("a name");
         assert!(Names(Reach::Public).resolve(name("localhost")).await.is_err());
         assert!(Names(Reach::Any).resolve(name("localhost")).await.is_ok());
+    }
+
+    /// UI-3: what a listener refuses for good is told from what it takes later.
+    #[test]
+    fn a_no_is_told_from_not_now() {
+        let kind = |status: u16| {
+            let status = StatusCode::from_u16(status).expect("a status");
+            judged("d-1", status).map(|fault| fault.kind)
+        };
+        for taken in [200, 202, 204] {
+            assert_eq!(kind(taken), None, "{taken}");
+        }
+        for refused in [400, 401, 404, 409, 410, 413, 422] {
+            assert_eq!(kind(refused), Some(FaultKind::Permanent), "{refused}");
+        }
+        for later in [302, 408, 425, 429, 500, 502, 503] {
+            let later_on = FaultKind::Transient { retry_after: None };
+            assert_eq!(kind(later), Some(later_on), "{later}");
+        }
+        let no = judged("d-1", StatusCode::UNPROCESSABLE_ENTITY).expect("refused");
+        assert_eq!(
+            no.what,
+            "telling d-1: the listener answered 422 Unprocessable Entity"
+        );
     }
 
     /// The signature covers moment, delivery and body.

@@ -1,10 +1,14 @@
 //! Takes connections and answers what arrives on them, each in its time and only so many at once.
 //!
-//! Whoever opens a connection and says nothing, or says it a letter at a time, is hung up on; what is said is answered by
-//! the door, which gives bodies their own time. This module does not know what is asked.
+//! Whoever opens a connection and says nothing, or says it a letter at a time, is hung up on; so is whoever asks and takes
+//! no byte of the answer for a while. What is said is answered by the door, which gives bodies their own time. This module
+//! does not know what is asked.
 
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -14,8 +18,10 @@ use axum::serve::Listener;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
@@ -24,6 +30,9 @@ use tower::Service as _;
 pub(crate) struct Bounds {
     /// How long it may take to say what it wants, from the connection or the last answer on.
     pub(crate) head: Duration,
+    /// How long it may take no byte of what there is to write. An answer that is read slowly, or has nothing to say for a
+    /// while, may go on for as long as it likes.
+    pub(crate) write: Duration,
     /// How many connections there may be at once; more wait until one is over. A process may have a thousand files, and
     /// runs need some, too.
     pub(crate) connections: usize,
@@ -33,6 +42,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             head: Duration::from_secs(30),
+            write: Duration::from_secs(30),
             connections: 512,
         }
     }
@@ -58,23 +68,28 @@ where
         let (app, stop) = (app.clone(), stop.clone());
         connections.spawn(async move {
             let _seat = seat;
-            answer(io, peer, app, bounds.head, stop).await;
+            answer(io, peer, app, bounds, stop).await;
         });
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
-async fn answer<I>(io: I, peer: SocketAddr, app: Router, head: Duration, stop: CancellationToken)
+async fn answer<I>(io: I, peer: SocketAddr, app: Router, bounds: Bounds, stop: CancellationToken)
 where
-    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         app.clone().call(request.map(Body::new))
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(head);
+    http.timer(TokioTimer::new()).header_read_timeout(bounds.head);
+    let io = Paced {
+        io,
+        patience: bounds.write,
+        stuck: None,
+    };
     let connection = http.serve_connection(TokioIo::new(io), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -90,6 +105,70 @@ where
     }
 }
 
+/// A connection that fails when something is to be written and nothing can be for a while.
+struct Paced<I> {
+    io: I,
+    patience: Duration,
+    /// Runs only while a write waits; whatever is written ends it.
+    stuck: Option<Pin<Box<Sleep>>>,
+}
+
+impl<I> Paced<I> {
+    /// Lets a write that waits wait on, for so long and no longer.
+    fn paced<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stuck = None;
+            return written;
+        }
+        let patience = self.patience;
+        let stuck = self
+            .stuck
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let over = || io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
+        stuck.as_mut().poll(cx).map(|()| Err(over()))
+    }
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Paced<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, into)
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Paced<I> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.paced(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, parts);
+        self.paced(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
+        self.paced(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.io).poll_shutdown(cx);
+        self.paced(cx, shut)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::ErrorKind;
@@ -102,6 +181,8 @@ mod tests {
 
     /// Longer than anything here takes; whoever waits so long waits for ever.
     const FOR_EVER: Duration = Duration::from_secs(20);
+    /// More than any two ends keep for each other.
+    const LARGE: usize = 64 * 1024 * 1024;
 
     struct Served {
         address: SocketAddr,
@@ -113,7 +194,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let told = |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() };
-        let app = Router::new().route("/", get(told));
+        let app = Router::new()
+            .route("/", get(told))
+            .route("/large", get(|| async { vec![b'x'; LARGE] }));
         let stop = CancellationToken::new();
         let server = tokio::spawn(serve(listener, app, bounds, stop.clone()));
         Served {
@@ -185,6 +268,51 @@ mod tests {
         assert!(
             answer.starts_with("TTP/1.1 200") || answer.starts_with("HTTP/1.1 200"),
             "{answer}"
+        );
+    }
+
+    /// SEC-7: a client that does not read what it asked for has its seat for so long and no longer.
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_hung_up_on() {
+        let served = served(Bounds {
+            write: Duration::from_millis(200),
+            connections: 1,
+            ..Bounds::default()
+        })
+        .await;
+        let mut deaf = TcpStream::connect(served.address).await.expect("it listens");
+        deaf.write_all(b"GET /large HTTP/1.1\r\n\r\n")
+            .await
+            .expect("it listens");
+        let mut next = TcpStream::connect(served.address).await.expect("it waits");
+        let answer = said(&mut next, "GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let left = said(&mut deaf, "").await;
+        assert!(left.len() < LARGE, "it was told everything");
+    }
+
+    /// SEC-7: a client that reads slowly, and all in all for longer than it may stand still, gets everything.
+    #[tokio::test]
+    async fn a_client_that_reads_slowly_gets_everything() {
+        let served = served(Bounds {
+            write: Duration::from_secs(1),
+            ..Bounds::default()
+        })
+        .await;
+        let mut slow = TcpStream::connect(served.address).await.expect("it listens");
+        slow.write_all(b"GET /large HTTP/1.1\r\nconnection: close\r\n\r\n")
+            .await
+            .expect("it listens");
+        let mut part = vec![0; LARGE / 64];
+        for _ in 0..64 {
+            slow.read_exact(&mut part).await.expect("it is not hung up on");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // The head came first, so that as much of the body is left.
+        let rest = said(&mut slow, "").await;
+        assert!(
+            !rest.is_empty() && rest.bytes().all(|byte| byte == b'x'),
+            "{rest}"
         );
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conductor_domain::fault::Fault;
 use conductor_domain::hold::HoldKind;
+use conductor_domain::id::RunId;
 use conductor_domain::instance::InstanceInput;
 use conductor_engine::Telling;
 use conductor_port::herald::{Herald, Marks, Notice, NoticeKind};
@@ -21,12 +22,20 @@ struct Listener {
     heard: Mutex<Vec<Notice>>,
     /// How often it will still not answer.
     deaf: AtomicU32,
+    /// The run of which it wants to hear nothing.
+    unwanted: Mutex<Option<RunId>>,
+    refused: Mutex<Vec<Notice>>,
     asked: Notify,
 }
 
 #[async_trait]
 impl Herald for Listener {
     async fn tell(&self, notice: &Notice) -> Result<(), Fault> {
+        let unwanted = self.unwanted.lock().expect("nobody panics").clone();
+        if unwanted.is_some() && notice.run.as_ref().map(|run| &run.id) == unwanted.as_ref() {
+            self.refused.lock().expect("nobody panics").push(notice.clone());
+            return Err(Fault::permanent("the listener answered 422"));
+        }
         let is_deaf = self.deaf.load(Ordering::Relaxed) > 0;
         if is_deaf {
             self.deaf.fetch_sub(1, Ordering::Relaxed);
@@ -94,6 +103,10 @@ fn told(notices: &[Notice]) -> Vec<(NoticeKind, Option<String>)> {
         .collect()
 }
 
+fn needs(run: &RunId) -> (NoticeKind, Option<String>) {
+    (NoticeKind::NeedsHuman, Some(run.to_string()))
+}
+
 /// UI-3: a listener that is away hears everything when it is back, in order, each under its own id; no run waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_listener_that_was_away_hears_everything_and_holds_nobody_up() {
@@ -159,7 +172,27 @@ async fn what_was_not_taken_is_told_after_a_restart_and_nothing_twice() {
     let third = rig.start_run(3).await;
     rig.until(&third, |run| run.gate().is_some()).await;
     let heard = listener.until(3).await;
-    let needs = |run: &conductor_domain::id::RunId| (NoticeKind::NeedsHuman, Some(run.to_string()));
     assert_eq!(told(&heard), [needs(&first), needs(&second), needs(&third)]);
+    rig.end().await;
+}
+
+/// UI-3: a notice that is refused for good is told once; those of other runs and those that follow are told as ever.
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_is_refused_keeps_no_other_waiting() {
+    let (listener, shelf) = (Arc::new(Listener::default()), Arc::new(Shelf::default()));
+    let rig = start(&listener, &shelf).await;
+    let unwanted = rig.stage.specs[0].run.clone();
+    *listener.unwanted.lock().expect("nobody panics") = Some(unwanted.clone());
+    for n in [1, 2] {
+        let run = rig.start_run(n).await;
+        rig.until(&run, |run| run.gate().is_some()).await;
+    }
+    let second = rig.stage.specs[1].run.clone();
+    assert_eq!(told(&listener.until(1).await), [needs(&second)]);
+    let third = rig.start_run(3).await;
+    rig.until(&third, |run| run.gate().is_some()).await;
+    assert_eq!(told(&listener.until(2).await), [needs(&second), needs(&third)]);
+    let refused = listener.refused.lock().expect("nobody panics").clone();
+    assert_eq!(told(&refused), [needs(&unwanted)]);
     rig.end().await;
 }

@@ -15,6 +15,7 @@ use crate::{GREETING, PROGRAM};
 
 on_both_databases!(
     the_keyboard_is_enough,
+    the_focus_stays_on_its_run_and_enter_ends_what_was_typed,
     no_script_is_needed,
     a_lost_connection_is_shown_and_heals,
     who_walks_through_many_pages_waits_for_none,
@@ -81,6 +82,61 @@ async fn the_keyboard_is_enough(kept: Kept) -> Result<()> {
     browser.keys("j").await?;
     browser.follow_keys(ENTER).await?;
     browser.be_at(&format!("/runs/{run}")).await?;
+    Ok(())
+}
+
+/// UI-3, BEY-1: when the inbox moves under a hand, the focus stays on the button of the same run; and Enter where a run's id
+/// was typed presses what ends the run, never what lets it through.
+async fn the_focus_stays_on_its_run_and_enter_ends_what_was_typed(kept: Kept) -> Result<()> {
+    let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
+    let (first, second) = (stage.start_run("First")?, stage.start_run("Second")?);
+    stage.wait_for_phase(&first, "awaiting_plan_approval")?;
+    stage.wait_for_phase(&second, "awaiting_plan_approval")?;
+    let desk = Desk::of(&stage).await?;
+    let browser = &desk.browser;
+    desk.go("/approvals").await?;
+    browser.be_live().await?;
+    let button = |run: &str| format!("form[action='/runs/{run}/act'] [value=approve]");
+    let runs =
+        "[...document.querySelectorAll('#inbox .item h2 a')].map((a) => a.getAttribute('href')).join()";
+    let shown = browser.run(&format!("return {runs}")).await?;
+    let shown = shown.as_str().unwrap_or_default().to_owned();
+    let (above, below) = match shown
+        .strip_prefix("/runs/")
+        .and_then(|runs| runs.split_once(",/runs/"))
+    {
+        Some((above, below)) => (above.to_owned(), below.to_owned()),
+        None => anyhow::bail!("two runs were expected: {shown}"),
+    };
+    browser
+        .run(&format!(
+            "document.querySelector({}).focus()",
+            json!(button(&below))
+        ))
+        .await?;
+    // What was touched last stands last.
+    stage.program.say(&["run", "reprioritize", &above, "9"])?.done()?;
+    let moved = format!(
+        "return {runs} === {}",
+        json!(format!("/runs/{below},/runs/{above}"))
+    );
+    browser.wait("the inbox in another order", &moved).await?;
+    let focused = format!("return document.activeElement.matches({})", json!(button(&below)));
+    ensure!(
+        browser.run(&focused).await? == true,
+        "the focus went to {}",
+        browser.run("return document.activeElement.outerHTML").await?
+    );
+
+    desk.go(&format!("/runs/{below}")).await?;
+    browser.be_live().await?;
+    browser
+        .run("const end = document.querySelector('#asked .reject'); end.open = true; end.querySelector('[name=confirm]').focus()")
+        .await?;
+    browser.keys(&below).await?;
+    browser.follow_keys(ENTER).await?;
+    stage.wait_for_phase(&below, "cancelled")?;
+    ensure!(stage.show(&above)?["run"]["phase"] == "awaiting_plan_approval");
     Ok(())
 }
 

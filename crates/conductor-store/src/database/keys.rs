@@ -76,6 +76,31 @@ impl Write for Keep {
     }
 }
 
+struct Lengthen {
+    kind: KeyKind,
+    hash: Digest,
+    ends_at: Timestamp,
+}
+
+#[async_trait]
+impl Write for Lengthen {
+    type Done = bool;
+    type Refused = Fault;
+
+    fn attempted(&self) -> String {
+        format!("lengthen a {}", self.kind.as_str())
+    }
+
+    async fn apply(&self, conn: &mut Conn) -> Result<bool, Failed<Fault>> {
+        let args = [
+            Text(self.hash.as_str()),
+            Text(self.kind.as_str()),
+            Int(self.ends_at.0),
+        ];
+        Ok(conn.execute(sql::LENGTHEN_KEY, &args).await? > 0)
+    }
+}
+
 struct Take {
     kind: KeyKind,
     hash: Digest,
@@ -147,6 +172,11 @@ impl Keys for Database {
     async fn keep(&self, key: &Key, now: Timestamp) -> Result<(), Fault> {
         let key = key.clone();
         self.writer.write(Keep { key, now }).await
+    }
+
+    async fn lengthen(&self, kind: KeyKind, hash: &Digest, ends_at: Timestamp) -> Result<bool, Fault> {
+        let hash = hash.clone();
+        self.writer.write(Lengthen { kind, hash, ends_at }).await
     }
 
     async fn find(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault> {

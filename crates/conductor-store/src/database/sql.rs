@@ -305,6 +305,10 @@ pub(super) const KEEP_KEY: &str = "INSERT INTO door_keys (hash, kind, is_owner, 
     VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) DO UPDATE SET ends_at = excluded.ends_at \
     WHERE door_keys.ends_at < excluded.ends_at";
 
+/// Changes a row even where the later time stands there already, so that the number of rows tells whether the key does.
+pub(super) const LENGTHEN_KEY: &str = "UPDATE door_keys \
+    SET ends_at = CASE WHEN ends_at < $3 THEN $3 ELSE ends_at END WHERE hash = $1 AND kind = $2";
+
 pub(super) const FIND_KEY: &str =
     "SELECT is_owner, holder, ends_at FROM door_keys WHERE hash = $1 AND kind = $2 AND ends_at > $3";
 

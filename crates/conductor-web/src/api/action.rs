@@ -15,6 +15,7 @@ pub struct StartRun {
     /// `owner/name` of a registered repository.
     pub repo: String,
     /// The issue's number.
+    #[serde(deserialize_with = "crate::extract::countable")]
     pub issue: u64,
     /// The queue position, 1 to 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,7 +23,7 @@ pub struct StartRun {
     /// The scenario for scripted agents, instead of the server's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// Policies of this run alone, over those of its repository.
+    /// Policies of this run alone, over those of its repository; admins alone write policies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
 }

@@ -37,6 +37,15 @@ impl Keys for FakeKeys {
         Ok(())
     }
 
+    async fn lengthen(&self, kind: KeyKind, hash: &Digest, ends_at: Timestamp) -> Result<bool, Fault> {
+        let mut kept = self.kept();
+        let Some(key) = kept.keys.get_mut(hash).filter(|key| key.kind == kind) else {
+            return Ok(false);
+        };
+        key.ends_at = key.ends_at.max(ends_at);
+        Ok(true)
+    }
+
     async fn find(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault> {
         let kept = self.kept();
         let found = kept.keys.get(hash);

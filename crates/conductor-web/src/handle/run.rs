@@ -27,7 +27,7 @@ use crate::api::{
 use crate::detail;
 use crate::door::Door;
 use crate::error::Error;
-use crate::extract::{Asked, NamedRun, Posted};
+use crate::extract::{self, Asked, NamedRun, Posted};
 use crate::guard::only;
 use crate::reader::MAX_EVENTS;
 use crate::{once, start};
@@ -51,6 +51,7 @@ pub(crate) struct ListQuery {
     #[serde(default)]
     needs_human: bool,
     /// Only for this issue.
+    #[serde(default, deserialize_with = "extract::countable_or_none")]
     issue: Option<u64>,
     /// Only runs listed after this one: the cursor, `next` of the answer before.
     #[schemars(with = "Option<String>")]
@@ -65,7 +66,7 @@ pub(crate) struct ListQuery {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
     /// Only records after this one: the cursor, `next` of the answer before.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "extract::countable")]
     after: u64,
     /// At most so many, up to 1000.
     limit: Option<u32>,

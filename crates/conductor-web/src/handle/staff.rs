@@ -101,6 +101,8 @@ pub(crate) async fn renew_password(
     let accepted = tell(door, actor, change).await?;
     door.keys.set_password(&operator, Some(&hash)).await?;
     door.keys.take_all(&operator).await?;
+    // Whoever was kept waiting for guesses at the old one has no reason to wait.
+    door.attempts.forget(&operator);
     Ok(accepted)
 }
 

@@ -70,9 +70,11 @@ pub(crate) async fn act(
 async fn pass_on(door: &Door, actor: &Actor, id: &RunId, form: ActForm) -> Result<(), Error> {
     // Pausing is never meant for another phase, and whoever pauses is in a hurry.
     let shown = form.phase.as_deref().filter(|_| form.action != Wish::Pause);
-    let seen = match shown {
-        None => Seen::Anything,
-        Some(shown) => Seen::Phase(PhaseName::parse(shown).ok_or_else(|| Error::Invalid {
+    let seen = match (shown, form.seen) {
+        // Starting over lets go of every hold; it is meant for those that the page showed.
+        (_, Some(seen)) if form.action == Wish::Retry => Seen::Record(seen),
+        (None, _) => Seen::Anything,
+        (Some(shown), _) => Seen::Phase(PhaseName::parse(shown).ok_or_else(|| Error::Invalid {
             what: format!("`{shown}` is no phase"),
         })?),
     };
@@ -108,6 +110,13 @@ fn request(id: &RunId, form: ActForm) -> Result<ActionRequest, Error> {
     let missing = |what: &str| Error::Invalid {
         what: format!("the form lacks its {what}; load the page again"),
     };
+    // Whoever typed the id wants an end; a browser presses a form's first button when Enter is.
+    let ends = matches!(form.action, Wish::Reject | Wish::Cancel | Wish::Fail);
+    if !ends && !form.confirm.trim().is_empty() {
+        return Err(Error::Invalid {
+            what: "the run's id was typed, which only ends a run, and another button was pressed".to_owned(),
+        });
+    }
     let said = Some(form.comment.clone()).filter(|comment| !comment.trim().is_empty());
     let subject = || form.subject.clone().ok_or_else(|| missing("subject"));
     Ok(match form.action {

@@ -9,8 +9,10 @@ use axum::extract::State;
 use axum::response::Html;
 
 use crate::actor::Actor;
+use crate::api::Approvals;
 use crate::door::Door;
 use crate::page::frame::{Frame, Section, page};
+use crate::page::line::Line;
 use crate::page::run::Shown;
 use crate::page::trouble::Trouble;
 
@@ -19,12 +21,13 @@ use crate::page::trouble::Trouble;
 struct ApprovalsPage {
     frame: Frame,
     waiting: Vec<Shown>,
+    damaged: Vec<Line>,
 }
 
 /// Shows the inbox.
 pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
-    let mut waiting = door.reader.approvals(None).await?.waiting;
+    let Approvals { mut waiting, damaged } = door.reader.approvals(None).await?;
     waiting.sort_by_key(|detail| detail.run.updated_at);
     Ok(page(&ApprovalsPage {
         frame: Frame::of(&door, &actor, Section::Approvals, "Approvals").await?,
@@ -32,5 +35,6 @@ pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<
             .into_iter()
             .map(|detail| Shown::of(detail, now).to(actor.rank))
             .collect(),
+        damaged: Line::all(&damaged, now),
     }))
 }

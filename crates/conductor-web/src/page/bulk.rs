@@ -21,6 +21,7 @@ use crate::extract::Filled;
 use crate::handle::bulk;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::line::Line;
+use crate::page::run::Text;
 use crate::page::trouble::Trouble;
 use crate::risk;
 use crate::visible;
@@ -48,6 +49,8 @@ struct Plan {
     summary: String,
     files: Vec<String>,
     because: Vec<String>,
+    /// What would be approved, whole; only where it can be from here.
+    texts: Vec<Text>,
 }
 
 struct Project {
@@ -167,6 +170,8 @@ fn unexpected(field: &str) -> Error {
 
 async fn render(door: &Door, actor: &Actor, done: Option<BulkView>) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
+    let frame = Frame::of(door, actor, Section::Runs, "Several at once").await?;
+    let frame = frame.as_answer(done.is_some().then_some("/bulk"));
     let plans = risk::plans(door).await?.plans.into_iter().map(|plan| Plan {
         run: plan.run.to_string(),
         title: visible::line(&plan.title),
@@ -175,8 +180,18 @@ async fn render(door: &Door, actor: &Actor, done: Option<BulkView>) -> Result<Ht
         summary: visible::line(&plan.summary),
         files: plan.files.iter().map(|file| visible::line(file)).collect(),
         because: plan.because.iter().map(|why| visible::line(why)).collect(),
+        texts: vec![],
     });
-    let (low, others) = plans.partition(|plan| plan.because.is_empty());
+    let (waiting, others): (Vec<Plan>, Vec<Plan>) = plans.partition(|plan| plan.because.is_empty());
+    let mut low = Vec::with_capacity(waiting.len());
+    for plan in waiting {
+        let run = RunId::parse(plan.run.clone()).map_err(|error| Error::Invalid {
+            what: error.to_string(),
+        })?;
+        let gate = door.reader.run(&run).await?.gate;
+        let texts = gate.map_or_else(Vec::new, |gate| gate.shown.iter().map(Text::of).collect());
+        low.push(Plan { texts, ..plan });
+    }
     let open = |project: Option<String>| RunFilter {
         project,
         open: true,
@@ -209,6 +224,6 @@ async fn render(door: &Door, actor: &Actor, done: Option<BulkView>) -> Result<Ht
                 })
                 .collect(),
         }),
-        frame: Frame::of(door, actor, Section::Runs, "Several at once").await?,
+        frame,
     }))
 }

@@ -40,6 +40,8 @@ pub(crate) struct Frame {
     pub(crate) version: String,
     /// Where the script hears that something changed.
     pub(crate) live: String,
+    /// Where the script looks what the page says by now, where that is not the page's own address: an answer to a form.
+    pub(crate) here: Option<&'static str>,
     pub(crate) style: &'static str,
     pub(crate) script: &'static str,
 }
@@ -70,9 +72,15 @@ impl Frame {
             rank: actor.rank,
             version: door.settings.version.clone(),
             live: "/live".to_owned(),
+            here: None,
             style: asset::STYLE.path,
             script: asset::SCRIPT.path,
         })
+    }
+
+    /// Marks the answer to a form, which is kept up to date by what stands at an address of its own.
+    pub(crate) fn as_answer(self, here: Option<&'static str>) -> Self {
+        Self { here, ..self }
     }
 
     /// Tells whether whoever looks may act on runs.

@@ -223,10 +223,12 @@ async fn render(
         is_own: text.layer == PolicyLayer::Shipped,
     });
     let layers = layers.collect();
+    let frame = Frame::of(door, actor, Section::Policies, "Policies").await?;
+    let frame = frame.as_answer(edited.is_some().then_some("/policies"));
     let here = here(door, &query, edited).await?;
     let answer = answer(door, &query, &place).await?;
     Ok(page(&PoliciesPage {
-        frame: Frame::of(door, actor, Section::Policies, "Policies").await?,
+        frame,
         places: places(door, &query).await?,
         here,
         query,

@@ -14,7 +14,7 @@ use crate::actor::Actor;
 use crate::api::{AddProject, RegisterRepo};
 use crate::door::Door;
 use crate::error::Error;
-use crate::extract::Filled;
+use crate::extract::{self, Filled};
 use crate::handle;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::trouble::Trouble;
@@ -55,6 +55,7 @@ pub(crate) struct RepoForm {
     project: String,
     repo: String,
     test: String,
+    #[serde(default, deserialize_with = "extract::or_empty")]
     slots: Option<u32>,
     /// Empty where there is none.
     #[serde(default)]

@@ -67,8 +67,9 @@ async fn shown(door: &Door, actor: &Actor, issued: Option<IssuedToken>) -> Resul
     let now = door.settings.clock.now();
     let operators = door.reader.staff().await?.operators.into_iter();
     let tokens = staff::tokens_for(door, actor).await?.into_iter();
+    let frame = Frame::of(door, actor, Section::Settings, "Settings").await?;
     Ok(page(&SettingsPage {
-        frame: Frame::of(door, actor, Section::Settings, "Settings").await?,
+        frame: frame.as_answer(issued.is_some().then_some("/settings")),
         operators: operators
             .map(|(name, rank)| Operator {
                 name: name.to_string(),

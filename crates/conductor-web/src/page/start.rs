@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::actor::Actor;
 use crate::api::StartRun;
 use crate::door::Door;
-use crate::extract::Filled;
+use crate::extract::{self, Filled};
 use crate::page::frame::{Frame, Section, page};
 use crate::page::trouble::Trouble;
 
@@ -28,7 +28,9 @@ struct StartPage {
 #[serde(deny_unknown_fields)]
 pub(crate) struct StartForm {
     repo: String,
+    #[serde(deserialize_with = "extract::countable")]
     issue: u64,
+    #[serde(default, deserialize_with = "extract::or_empty")]
     priority: Option<u8>,
 }
 

@@ -99,6 +99,7 @@ impl Browser {
     }
 }
 
+mod forms;
 mod overrides;
 mod several;
 mod work;
@@ -427,12 +428,20 @@ async fn an_action_for_another_phase_is_refused_with_what_happened_since() {
     let fake = Fake::with_repo();
     let _played = Played::start(&fake).until_plan_gate("the plan");
     let browser = Browser::inside(&fake).await;
-    let stale = "action=retry&phase=planning&seen=1";
+    let stale = "action=resume&phase=planning&seen=1";
     let seen = browser.post("/runs/r-1/act", stale).await;
     assert_eq!(seen.status, StatusCode::CONFLICT);
     for words in ["CDR0322", "Since you loaded the page", "href=\"/runs/r-1\""] {
         assert!(seen.text.contains(words), "{words} in {}", seen.text);
     }
+    let phase = fake.world().rows[0].phase.clone();
+    let over = format!("action=retry&phase={phase}&seen=1");
+    let seen = browser.post("/runs/r-1/act", &over).await;
+    assert!(
+        seen.status.is_client_error() && seen.text.contains("Since you loaded the page"),
+        "{}",
+        seen.text
+    );
     assert_eq!(fake.world().submitted, []);
     let paused = browser.post("/runs/r-1/act", "action=pause&phase=planning").await;
     assert!(paused.status.is_redirection(), "{}", paused.text);

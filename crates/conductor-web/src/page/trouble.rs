@@ -38,7 +38,11 @@ impl Trouble {
     pub(crate) async fn on_a_page(door: &Door, run: &RunId, seen: Option<u64>, error: Error) -> Self {
         let now = door.settings.clock.now();
         let mut trouble = Self::from(error);
-        if let Ok(records) = door.reader.events(run, seen.unwrap_or(u64::MAX), u32::MAX).await {
+        if let Ok(records) = door
+            .reader
+            .events(run, seen.unwrap_or(i64::MAX.unsigned_abs()), u32::MAX)
+            .await
+        {
             trouble.since = story(&records.events, now);
             trouble.run = Some(run.to_string());
         }

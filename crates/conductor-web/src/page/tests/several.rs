@@ -19,12 +19,18 @@ async fn only_plans_of_low_risk_are_approved_together() {
     let subject = subject(&fake);
     let page = browser.get("/bulk").await.text;
     assert!(
-        page.contains(&format!("value=\"r-1 {subject}\" checked")),
-        "{page}"
+        page.contains(&format!("value=\"r-1 {subject}\"> ")) && !page.contains("checked"),
+        "nobody has looked at it yet: {page}"
     );
+    let exact = page.find("What exactly is approved").expect("all of it is there");
+    assert!(page[exact..].contains("the plan"), "{page}");
     let approve = |subject: &str| format!("plan=r-1+{}&comment=together", subject.replace(':', "%3A"));
     let done = browser.post("/bulk/approve", &approve(&subject)).await.text;
     assert!(done.contains("Done: 1 of 1"), "{done}");
+    assert!(
+        done.contains("data-here=\"/bulk\"") && !page.contains("data-here"),
+        "{done}"
+    );
     let submitted = fake.world().submitted.pop().expect("submitted");
     assert!(
         matches!(&submitted.input, Input::Operate { action: Action::Approve { subject: seen, .. }, .. } if seen.to_string() == subject),

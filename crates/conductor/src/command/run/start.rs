@@ -25,7 +25,7 @@ pub(crate) struct StartArgs {
     /// What scripted agents play in this run, instead of the server's scenario
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// Policies of this run alone, over those of its repository and project
+    /// Policies of this run alone, over those of its repository and project; admins alone bring them along
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }
