@@ -17,5 +17,6 @@ mod egress;
 mod skill;
 mod board;
 mod staff;
+mod values;
 mod figures;
 mod vocabulary;
