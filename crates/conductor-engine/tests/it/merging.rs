@@ -201,11 +201,11 @@ async fn a_merge_outlives_its_process() {
             }
             deaths += u32::from(is_dead.get());
             on_this_thread(None);
-            let stage = rig.die().await;
-            let agents = stage.agents();
-            let rig = Rig::resume(stage, agents).await;
-            let state = rig.until(&run, |run| run.phase.is_terminal()).await;
-            assert_eq!(state.phase, Phase::Completed, "{point} {nth}");
+            let left_behind = rig.die().await;
+            let agents = left_behind.agents();
+            let rig = Rig::resume(left_behind, agents).await;
+            let done = rig.until(&run, |run| run.phase.is_terminal()).await;
+            assert_eq!(done.phase, Phase::Completed, "{point} {nth}");
             assert_eq!(merges(&rig), 1, "{point} {nth}");
         }
     }

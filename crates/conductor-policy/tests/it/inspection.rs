@@ -259,7 +259,7 @@ fn a_secret_of_several_lines_is_told_at_its_first_added_line() {
     );
     assert_eq!(of("k.pem", &old, &new), [(3, Subject::Secret, Violation)]);
     assert_eq!(of("k.pem", &new, &new), []);
-    let after = |line: &str| format!("{}{line}\n", new);
+    let after = |line: &str| format!("{new}{line}\n");
     assert_eq!(of("k.pem", &new, &after("plain")), []);
 }
 

@@ -294,6 +294,7 @@ fn manifests_and_lock_files_are_known_by_name() {
 /// SEC-5: a file of the largest size is read, a longer one is never taken for "nothing new".
 #[test]
 fn a_file_that_is_too_long_is_listed() {
+    const LARGEST: usize = 32 * 1024 * 1024;
     let of = |length: usize| {
         let after = format!("left-pad{}", "\n".repeat(length - 8));
         compare(&[ChangedFile {
@@ -302,7 +303,6 @@ fn a_file_that_is_too_long_is_listed() {
             after: after.as_bytes(),
         }])
     };
-    const LARGEST: usize = 32 * 1024 * 1024;
     assert_eq!(
         of(LARGEST).render(),
         "added pypi left-pad any in requirements.txt\n"

@@ -171,7 +171,7 @@ fn unexpected(field: &str) -> Error {
 async fn render(door: &Door, actor: &Actor, done: Option<BulkView>) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
     let frame = Frame::of(door, actor, Section::Runs, "Several at once").await?;
-    let frame = frame.as_answer(done.is_some().then_some("/bulk"));
+    let frame = frame.answering(done.is_some().then_some("/bulk"));
     let plans = risk::plans(door).await?.plans.into_iter().map(|plan| Plan {
         run: plan.run.to_string(),
         title: visible::line(&plan.title),

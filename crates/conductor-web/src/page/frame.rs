@@ -79,7 +79,7 @@ impl Frame {
     }
 
     /// Marks the answer to a form, which is kept up to date by what stands at an address of its own.
-    pub(crate) fn as_answer(self, here: Option<&'static str>) -> Self {
+    pub(crate) fn answering(self, here: Option<&'static str>) -> Self {
         Self { here, ..self }
     }
 

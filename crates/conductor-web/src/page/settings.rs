@@ -69,7 +69,7 @@ async fn shown(door: &Door, actor: &Actor, issued: Option<IssuedToken>) -> Resul
     let tokens = staff::tokens_for(door, actor).await?.into_iter();
     let frame = Frame::of(door, actor, Section::Settings, "Settings").await?;
     Ok(page(&SettingsPage {
-        frame: frame.as_answer(issued.is_some().then_some("/settings")),
+        frame: frame.answering(issued.is_some().then_some("/settings")),
         operators: operators
             .map(|(name, rank)| Operator {
                 name: name.to_string(),
