@@ -491,8 +491,6 @@ pub(super) const LATEST_RECORDS: &str = concat!(
     is_found!()
 );
 
-// Migrations.
-
 pub(super) const CREATE_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations \
     (version BIGINT PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)";
 
