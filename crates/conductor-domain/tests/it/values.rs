@@ -11,7 +11,7 @@ use conductor_domain::message::{
 use conductor_domain::refusal::Refusal;
 use conductor_domain::relief::{LONGEST_RELIEF, ReliefScope};
 use conductor_domain::role::{Role, Speaker};
-use conductor_domain::staff::Rank;
+use conductor_domain::staff::{Rank, Staff};
 use conductor_domain::time::{Millis, Timestamp};
 
 use crate::scenarios::way;
@@ -76,6 +76,19 @@ fn what_says_nothing_is_not_written() {
         },
     ];
     assert_eq!(places.map(|place| place.is_issue()), [true, false, false, false]);
+}
+
+/// SEC-7: ranks go by their words, and nobody is there until somebody comes.
+#[test]
+fn ranks_have_words_and_an_instance_begins_without_staff() {
+    assert_eq!(
+        Rank::ALL.map(|rank| rank.to_string()),
+        ["viewer", "operator", "admin"]
+    );
+    let mut staff = Staff::default();
+    assert!(staff.is_empty());
+    staff.operators.insert(operator("ann"), Rank::Viewer);
+    assert!(!staff.is_empty());
 }
 
 /// SEC-1: how long, how short and how late an override may be.
