@@ -1,9 +1,9 @@
 //! Says why a plan is not of low risk, so that only those are approved together that nobody has to read twice.
 //!
 //! Of low risk is a plan that the Reviewer approved, that names few files, none of which decides what is tested, built,
-//! run or depended on, each of which the run's own policies let the Implementer write without asking, whose issue
-//! is by somebody who is trusted, and that stands before the person whole with nothing hidden in it. All of it is read from validated types and policies; no word of an agent has
-//! a say. This module does not know who approves.
+//! run or depended on, each of which the run's own policies let the Implementer write without asking, whose issue is by
+//! somebody who is trusted, and that stands before the person whole with nothing hidden in it. All of it is read from
+//! validated types and policies; no word of an agent has a say. This module does not know who approves.
 
 use conductor_domain::phase::{Phase, PlanGate};
 use conductor_domain::plan::Verdict;

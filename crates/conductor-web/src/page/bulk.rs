@@ -172,25 +172,30 @@ async fn render(door: &Door, actor: &Actor, done: Option<BulkView>) -> Result<Ht
     let now = door.settings.clock.now();
     let frame = Frame::of(door, actor, Section::Runs, "Several at once").await?;
     let frame = frame.answering(done.is_some().then_some("/bulk"));
-    let plans = risk::plans(door).await?.plans.into_iter().map(|plan| Plan {
-        run: plan.run.to_string(),
-        title: visible::line(&plan.title),
-        repo: visible::line(&plan.repo),
-        subject: plan.subject.to_string(),
-        summary: visible::line(&plan.summary),
-        files: plan.files.iter().map(|file| visible::line(file)).collect(),
-        because: plan.because.iter().map(|why| visible::line(why)).collect(),
-        texts: vec![],
-    });
-    let (waiting, others): (Vec<Plan>, Vec<Plan>) = plans.partition(|plan| plan.because.is_empty());
-    let mut low = Vec::with_capacity(waiting.len());
-    for plan in waiting {
-        let run = RunId::parse(plan.run.clone()).map_err(|error| Error::Invalid {
-            what: error.to_string(),
-        })?;
-        let gate = door.reader.run(&run).await?.gate;
-        let texts = gate.map_or_else(Vec::new, |gate| gate.shown.iter().map(Text::of).collect());
-        low.push(Plan { texts, ..plan });
+    let (mut low, mut others) = (Vec::new(), Vec::new());
+    for plan in risk::plans(door).await?.plans {
+        let is_low = plan.because.is_empty();
+        let gate = if is_low {
+            door.reader.run(&plan.run).await?.gate
+        } else {
+            None
+        };
+        let shown = Plan {
+            run: plan.run.to_string(),
+            title: visible::line(&plan.title),
+            repo: visible::line(&plan.repo),
+            subject: plan.subject.to_string(),
+            summary: visible::line(&plan.summary),
+            files: plan.files.iter().map(|file| visible::line(file)).collect(),
+            because: plan.because.iter().map(|why| visible::line(why)).collect(),
+            texts: gate.iter().flat_map(|gate| &gate.shown).map(Text::of).collect(),
+        };
+        // A plan that was answered or replaced since it was judged is not the one that would be shown.
+        match gate {
+            Some(gate) if gate.subject == plan.subject => low.push(shown),
+            None if !is_low => others.push(shown),
+            Some(_) | None => {}
+        }
     }
     let open = |project: Option<String>| RunFilter {
         project,

@@ -1,6 +1,6 @@
-//! What pages cost: with ten thousand runs and a million records against a hundred runs, asked in turn, so that both servers
-//! meet the same minute;
-//! the bytes of a first visit; how soon two hundred watchers hear of a commit; and the memory of a server at rest.
+//! What pages cost: with ten thousand runs and a million records against a hundred runs, asked in turn, so that both
+//! servers meet the same minute; the bytes of a first visit; how soon two hundred watchers hear of a commit; and the memory
+//! of a server at rest.
 //!
 //! A few runs are played for real; the rest are copies of their rows under other names. A bar that is missed fails the
 //! figure.
