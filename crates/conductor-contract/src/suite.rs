@@ -110,6 +110,8 @@ suites! { $
     views {
         runs_are_listed_newest_first
         every_filter_filters
+        any_filters_hold_together
+        runs_are_counted_up_to_the_limit
         text_is_found_in_either_case_and_as_it_is_written
         pages_join_without_gap_or_repeat
         effects_of_a_run_are_listed_in_the_order_asked

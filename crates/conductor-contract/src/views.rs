@@ -220,6 +220,92 @@ pub(crate) async fn every_filter_filters(subject: &Subject) {
     }
 }
 
+/// UI-1: any filters at once leave what each of them leaves, in a list, in what comes after a run, and in a count.
+pub(crate) async fn any_filters_hold_together(subject: &Subject) {
+    let is = |n: i64, bit: i64| n >> bit & 1 == 1;
+    let mut rows = Vec::new();
+    for n in 0..64 {
+        let row = RunRow {
+            project: if is(n, 0) { "other" } else { "demo" }.to_owned(),
+            repo: RepoId(if is(n, 1) { 8 } else { 7 }),
+            phase: if is(n, 2) { "executing" } else { "planning" }.to_owned(),
+            needs_human: is(n, 3),
+            terminal: is(n, 4),
+            cleaned_up: is(n, 5),
+            created_at: Timestamp(n / 3),
+            ..row(&format!("r-{n:02}"), 1)
+        };
+        with_row(subject, row.clone()).await;
+        rows.push(row);
+    }
+    rows.reverse();
+    for asked in 0..64 {
+        let filter = RunFilter {
+            project: is(asked, 0).then(|| "other".to_owned()),
+            repo: is(asked, 1).then_some(RepoId(8)),
+            phase: is(asked, 2).then(|| "executing".to_owned()),
+            needs_human: is(asked, 3),
+            open: is(asked, 4),
+            unfinished: is(asked, 5),
+            ..some()
+        };
+        let is_wanted = |row: &&RunRow| {
+            (filter.project.is_none() || row.project == "other")
+                && (filter.repo.is_none() || row.repo == RepoId(8))
+                && (filter.phase.is_none() || row.phase == "executing")
+                && (!filter.needs_human || row.needs_human)
+                && (!filter.open || !row.terminal)
+                && (!filter.unfinished || !row.cleaned_up)
+        };
+        for after in [None, Some("r-31")] {
+            let wanted = rows.iter().filter(is_wanted).map(|row| row.run.to_string());
+            let wanted: Vec<String> = wanted
+                .filter(|run| after.is_none_or(|after| run.as_str() < after))
+                .collect();
+            let filter = RunFilter {
+                after: after.map(run_id),
+                ..filter.clone()
+            };
+            let counted = subject.views.count(&filter).await;
+            assert_eq!(
+                counted,
+                Ok(u32::try_from(wanted.len()).expect("few")),
+                "{filter:?}"
+            );
+            assert_eq!(listed(subject, filter.clone()).await, wanted, "{filter:?}");
+        }
+    }
+}
+
+pub(crate) async fn runs_are_counted_up_to_the_limit(subject: &Subject) {
+    for run in ["r-a", "r-b", "r-c"] {
+        let row = RunRow {
+            needs_human: true,
+            ..row(run, 1)
+        };
+        with_row(subject, row).await;
+    }
+    for (limit, expected) in [(0, 0), (2, 2), (3, 3), (4, 3)] {
+        let waiting = RunFilter {
+            needs_human: true,
+            open: true,
+            limit,
+            ..RunFilter::default()
+        };
+        assert_eq!(subject.views.count(&waiting).await, Ok(expected), "{limit}");
+    }
+    let of_text = RunFilter {
+        text: Some("R-B".to_owned()),
+        ..some()
+    };
+    assert_eq!(subject.views.count(&of_text).await, Ok(1));
+    let after_nobody = RunFilter {
+        after: Some(run_id("unknown")),
+        ..some()
+    };
+    assert_eq!(subject.views.count(&after_nobody).await, Ok(0));
+}
+
 pub(crate) async fn pages_join_without_gap_or_repeat(subject: &Subject) {
     for n in 0..10 {
         with_row(

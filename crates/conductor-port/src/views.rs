@@ -56,6 +56,9 @@ pub trait Views: Send + Sync + std::fmt::Debug {
     /// Lists runs, `limit` of them unless there are no more; rows that cannot be read are left out and do not count.
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault>;
 
+    /// Counts runs, up to `limit`; those that cannot be read, too. Reads none of them.
+    async fn count(&self, filter: &RunFilter) -> Result<u32, Fault>;
+
     /// Reads the instance, and the end of its stream as it was when the instance was last told; the records themselves
     /// may be fewer where some were lost.
     async fn instance(&self) -> Result<(Instance, StreamHead), Fault>;

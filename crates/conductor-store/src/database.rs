@@ -21,6 +21,7 @@ mod writer;
 mod append;
 mod dispatch;
 mod ledger;
+mod runs;
 mod views;
 mod search;
 mod tally;
@@ -33,6 +34,7 @@ use std::sync::{Arc, OnceLock};
 
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
+use sqlx::{SqlSafeStr, SqlStr};
 
 pub use claim::Claim;
 pub use error::{OpenError, Place};
@@ -57,16 +59,17 @@ pub struct Database {
     voice: Arc<OnceLock<String>>,
 }
 
-/// A statement that lists one page.
-#[derive(Debug, Clone, Copy)]
-struct Page<'a> {
-    sql: &'static str,
-    args: &'a [Arg<'a>],
-    /// Which argument names the row that the page comes after.
-    after_at: usize,
-    /// Which argument says how many rows it has at most.
-    limit_at: usize,
-    limit: u32,
+/// A statement with what goes into it.
+#[derive(Debug)]
+struct Statement<'a> {
+    sql: SqlStr,
+    args: Vec<Arg<'a>>,
+}
+
+/// What is listed page by page.
+trait Paged: Sync {
+    /// The statement for the rows that come after the one with this key, or for the first ones; at most so many.
+    fn page<'a>(&'a self, after: Option<&'a str>, limit: u32) -> Statement<'a>;
 }
 
 impl Database {
@@ -94,24 +97,19 @@ impl Database {
     async fn page_past_damage<T>(
         &self,
         attempted: &str,
-        page: Page<'_>,
+        pages: &impl Paged,
+        (after, limit): (Option<&str>, u32),
         read: fn(&Row) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, Fault> {
-        let (mut found, mut after) = (Vec::new(), None::<String>);
+        let (mut found, mut after) = (Vec::new(), after.map(str::to_owned));
         loop {
-            let left = page
-                .limit
-                .saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
-            let mut args = page.args.to_vec();
-            args[page.limit_at] = Arg::Int(i64::from(left));
-            if let Some(after) = &after {
-                args[page.after_at] = Arg::OptText(Some(after));
-            }
-            let rows = self.fetch(attempted, page.sql, &args).await?;
+            let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+            let Statement { sql, args } = pages.page(after.as_deref(), left);
+            let rows = self.fetch(attempted, sql, &args).await?;
             found.extend(rows.iter().filter_map(|row| read(row).ok()));
             // The key comes first in every list.
             let last = rows.last().and_then(|row| row.text(0).ok());
-            let is_last = rows.len() < left as usize || found.len() >= page.limit as usize;
+            let is_last = rows.len() < left as usize || found.len() >= limit as usize;
             let (false, Some(last)) = (is_last, last) else {
                 return Ok(found);
             };
@@ -135,7 +133,7 @@ impl Database {
     async fn look<T>(
         &self,
         attempted: &str,
-        sql: &'static str,
+        sql: impl SqlSafeStr + Send,
         args: &[Arg<'_>],
         read: fn(&Row) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, Fault> {
@@ -144,7 +142,12 @@ impl Database {
         read.map_err(|error| fault(attempted, &error))
     }
 
-    async fn fetch(&self, attempted: &str, sql: &'static str, args: &[Arg<'_>]) -> Result<Vec<Row>, Fault> {
+    async fn fetch(
+        &self,
+        attempted: &str,
+        sql: impl SqlSafeStr + Send,
+        args: &[Arg<'_>],
+    ) -> Result<Vec<Row>, Fault> {
         let failed = |error: sqlx::Error| fault(attempted, &error);
         let mut conn = self.db.reader().await.map_err(failed)?;
         conn.fetch(sql, args).await.map_err(failed)

@@ -196,6 +196,11 @@ impl<L: Ledger + Views> Views for TamperedLedger<L> {
         Ok(rows)
     }
 
+    async fn count(&self, filter: &RunFilter) -> Result<u32, Fault> {
+        let rows = self.runs(filter).await?;
+        Ok(u32::try_from(rows.len()).unwrap_or(u32::MAX))
+    }
+
     async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
         let (instance, mut head) = self.honest.instance().await?;
         if self.care == Care::Hasty {

@@ -436,6 +436,11 @@ impl Views for Fake {
         Ok(self.world().rows.iter().filter(fits).cloned().collect())
     }
 
+    async fn count(&self, filter: &RunFilter) -> Result<u32, Fault> {
+        let rows = self.runs(filter).await?;
+        Ok(u32::try_from(rows.len()).unwrap_or(u32::MAX).min(filter.limit))
+    }
+
     async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
         let head = StreamHead {
             stream: StreamId::Instance,

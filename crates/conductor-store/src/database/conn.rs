@@ -147,11 +147,11 @@ impl Db {
         }
     }
 
-    /// The statement that lists runs.
-    pub(super) fn runs(&self) -> &'static str {
+    /// What makes `lower` change ASCII letters and leave the others: SQLite's does, and PostgreSQL's where it is told to.
+    pub(super) fn fold(&self) -> &'static str {
         match self {
-            Self::Sqlite { .. } => sql::RUNS,
-            Self::Postgres { .. } => sql::RUNS_POSTGRES,
+            Self::Sqlite { .. } => "",
+            Self::Postgres { .. } => " COLLATE \"C\"",
         }
     }
 
@@ -245,7 +245,7 @@ impl Conn {
     /// Runs a statement; returns all rows of its answer.
     pub(super) async fn fetch(
         &mut self,
-        sql: &'static str,
+        sql: impl SqlSafeStr + Send,
         args: &[Arg<'_>],
     ) -> Result<Vec<Row>, sqlx::Error> {
         match self {
@@ -328,7 +328,7 @@ impl Conn {
     }
 }
 
-fn sqlite<'q>(sql: &'static str, args: &[Arg<'_>]) -> Query<'q, Sqlite, SqliteArguments> {
+fn sqlite<'q>(sql: impl SqlSafeStr, args: &[Arg<'_>]) -> Query<'q, Sqlite, SqliteArguments> {
     args.iter().fold(sqlx::query(sql), |query, arg| match *arg {
         Arg::Int(number) => query.bind(number),
         Arg::OptInt(number) => query.bind(number),
@@ -338,7 +338,7 @@ fn sqlite<'q>(sql: &'static str, args: &[Arg<'_>]) -> Query<'q, Sqlite, SqliteAr
     })
 }
 
-fn postgres<'q>(sql: &'static str, args: &[Arg<'_>]) -> Query<'q, Postgres, PgArguments> {
+fn postgres<'q>(sql: impl SqlSafeStr, args: &[Arg<'_>]) -> Query<'q, Postgres, PgArguments> {
     args.iter().fold(sqlx::query(sql), |query, arg| match *arg {
         Arg::Int(number) => query.bind(number),
         Arg::OptInt(number) => query.bind(number),

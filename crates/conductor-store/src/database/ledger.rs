@@ -10,12 +10,13 @@ use conductor_port::ledger::{
     AppendError, Batch, Candidates, EffectRow, LeaseWish, Leased, Ledger, Projections, Record, Renewal,
     Settlement, StreamId,
 };
+use sqlx::SqlSafeStr as _;
 
 use super::append::Append;
 use super::conn::Arg::{Int, OptText, Text};
 use super::dispatch::{EndLeases, Lease, Renew, ReplaceProjections};
 use super::rows::{self, number};
-use super::{Database, Page, fault::fault, sql};
+use super::{Database, Paged, Statement, fault::fault, sql};
 use crate::shape;
 
 /// Enough to make the way to the database cheap, little enough to be held twice in memory.
@@ -54,17 +55,8 @@ impl Ledger for Database {
     }
 
     async fn dispatchable(&self, candidates: &Candidates) -> Result<Vec<EffectRow>, Fault> {
-        let Candidates { now, after, limit } = candidates;
-        let after = OptText(after.as_ref().map(EffectId::as_str));
-        let args = [Int(now.0), Int(i64::from(*limit)), after];
-        let page = Page {
-            sql: sql::DISPATCHABLE,
-            args: &args,
-            after_at: 2,
-            limit_at: 1,
-            limit: *limit,
-        };
-        self.page_past_damage("list dispatchable effects", page, rows::effect)
+        let range = (candidates.after.as_ref().map(EffectId::as_str), candidates.limit);
+        self.page_past_damage("list dispatchable effects", candidates, range, rows::effect)
             .await
     }
 
@@ -98,5 +90,14 @@ impl Ledger for Database {
 
     async fn replace_projections(&self, all: Projections) -> Result<(), Fault> {
         self.writer.write(ReplaceProjections(all)).await
+    }
+}
+
+impl Paged for Candidates {
+    fn page<'a>(&'a self, after: Option<&'a str>, limit: u32) -> Statement<'a> {
+        Statement {
+            sql: sql::DISPATCHABLE.into_sql_str(),
+            args: vec![Int(self.now.0), Int(i64::from(limit)), OptText(after)],
+        }
     }
 }

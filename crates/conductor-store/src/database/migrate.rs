@@ -71,6 +71,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../migrations/0007_figures.sql"),
         postgres: include_str!("../../migrations/postgres/0007_figures.sql"),
     },
+    Migration {
+        version: 8,
+        name: "questions",
+        sqlite: include_str!("../../migrations/0008_questions.sql"),
+        postgres: include_str!("../../migrations/postgres/0008_questions.sql"),
+    },
 ];
 
 impl Migration {

@@ -1,7 +1,8 @@
 //! Every statement of the store, as one text that SQLite and PostgreSQL both understand.
 //!
 //! Ids are TEXT, times BIGINT (microseconds), JSON is TEXT, flags are SMALLINT, parameters `$1`. The few statements
-//! that must differ are chosen in `conn.rs`. This module does not know how they are run.
+//! that must differ are chosen in `conn.rs`; the one that finds runs is put together in `runs.rs`, by what is asked for. This
+//! module does not know how they are run.
 
 /// What makes an effect `e` of run `r` dispatchable at `$1`. Used for listing and, within the leasing transaction,
 /// again: a hold or a later retry that was kept in between wins.
@@ -175,30 +176,8 @@ pub(super) const INSTANCE: &str = "SELECT state, seq, head FROM instance WHERE i
 
 pub(super) const RUN: &str = concat!("SELECT ", run_columns!(), " FROM runs WHERE run = $1");
 
-/// The casts tell PostgreSQL the type of a parameter that is only compared with NULL. `$fold` makes ASCII letters small and
-/// leaves the others, as SQLite's `lower` does and PostgreSQL's only where it is told to.
-macro_rules! runs {
-    ($fold:literal) => {
-        concat!(
-            "SELECT ",
-            run_columns!(),
-            " FROM runs WHERE (CAST($1 AS TEXT) IS NULL OR project = $1) AND (CAST($2 AS BIGINT) IS NULL OR repo = $2) \
-             AND (CAST($3 AS TEXT) IS NULL OR phase = $3) AND needs_human >= $4 AND terminal <= $5 \
-             AND (CAST($6 AS BIGINT) IS NULL OR pull_request = $6) AND (CAST($7 AS BIGINT) IS NULL OR issue = $7) \
-             AND (CAST($8 AS TEXT) IS NULL \
-             OR (created_at, run) < (SELECT before.created_at, before.run FROM runs before WHERE before.run = $8)) \
-             AND cleaned_up <= $9 AND (CAST($11 AS TEXT) IS NULL \
-             OR lower((title || ' ' || repo_name || ' ' || run || ' #' || CAST(issue AS TEXT))",
-            $fold,
-            ") LIKE $11 ESCAPE '!') ORDER BY created_at DESC, run DESC LIMIT $10"
-        )
-    };
-}
-
-pub(super) const RUNS: &str = runs!("");
-
-/// The same for PostgreSQL.
-pub(super) const RUNS_POSTGRES: &str = runs!(" COLLATE \"C\"");
+/// How the statement begins that `runs.rs` puts together.
+pub(super) const ALL_RUNS: &str = concat!("SELECT ", run_columns!(), " FROM runs");
 
 macro_rules! took {
     () => {

@@ -9,9 +9,9 @@ use conductor_port::Fault;
 use conductor_port::ledger::{EffectRow, ForgeWrite, RunRow, StreamId};
 use conductor_port::views::{RunFilter, StreamHead, Views};
 
-use super::conn::Arg::{Int, OptInt, OptText, Text};
-use super::rows::{self, number};
-use super::{Database, Page, fault::fault, sql};
+use super::conn::Arg::Text;
+use super::runs::Wanted;
+use super::{Database, Statement, fault::fault, rows, sql};
 
 #[async_trait]
 impl Views for Database {
@@ -24,34 +24,18 @@ impl Views for Database {
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault> {
-        let kept = |given: Option<u64>| {
-            given
-                .map(number)
-                .transpose()
-                .map_err(|error| fault("list runs", &error))
-        };
-        let text = filter.text.as_deref().map(containing);
-        let args = [
-            OptText(filter.project.as_deref()),
-            OptInt(kept(filter.repo.map(|repo| repo.0))?),
-            OptText(filter.phase.as_deref()),
-            Int(i64::from(filter.needs_human)),
-            Int(i64::from(!filter.open)),
-            OptInt(kept(filter.pull_request)?),
-            OptInt(kept(filter.issue)?),
-            OptText(filter.after.as_ref().map(RunId::as_str)),
-            Int(i64::from(!filter.unfinished)),
-            Int(i64::from(filter.limit)),
-            OptText(text.as_deref()),
-        ];
-        let page = Page {
-            sql: self.db.runs(),
-            args: &args,
-            after_at: 7,
-            limit_at: 9,
-            limit: filter.limit,
-        };
-        self.page_past_damage("list runs", page, rows::run).await
+        let attempted = "list runs";
+        let wanted = Wanted::of(filter, &self.db).map_err(|error| fault(attempted, &error))?;
+        let range = (filter.after.as_ref().map(RunId::as_str), filter.limit);
+        self.page_past_damage(attempted, &wanted, range, rows::run).await
+    }
+
+    async fn count(&self, filter: &RunFilter) -> Result<u32, Fault> {
+        let attempted = "count runs";
+        let wanted = Wanted::of(filter, &self.db).map_err(|error| fault(attempted, &error))?;
+        let Statement { sql, args } = wanted.count();
+        let counted = self.look(attempted, sql, &args, |row| row.count(0)).await?;
+        Ok(counted.into_iter().next().unwrap_or_default())
     }
 
     async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
@@ -97,17 +81,4 @@ impl Views for Database {
         self.look_past_damage("list the ends of all streams", sql::HEADS, &[], rows::head)
             .await
     }
-}
-
-/// The pattern of whatever holds a text, without regard to the case of ASCII letters.
-fn containing(text: &str) -> String {
-    let mut pattern = String::from("%");
-    for letter in text.to_ascii_lowercase().chars() {
-        if matches!(letter, '%' | '_' | '!') {
-            pattern.push('!');
-        }
-        pattern.push(letter);
-    }
-    pattern.push('%');
-    pattern
 }

@@ -56,6 +56,11 @@ impl Views for Memory {
         Ok(rows)
     }
 
+    async fn count(&self, filter: &RunFilter) -> Result<u32, Fault> {
+        let rows = self.runs(filter).await?;
+        Ok(u32::try_from(rows.len()).unwrap_or(u32::MAX))
+    }
+
     async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
         let state = self.state();
         let (instance, seq, hash) = match &state.instance {
