@@ -119,6 +119,11 @@ impl Reader {
         Ok(self.views.runs(filter).await?)
     }
 
+    /// Counts runs, up to the filter's limit.
+    pub(crate) async fn count(&self, filter: &RunFilter) -> Result<u32, Error> {
+        Ok(self.views.count(filter).await?)
+    }
+
     /// Tells everything about one run.
     pub async fn run(&self, id: &RunId) -> Result<RunDetail, Error> {
         let (row, run) = self.state(id).await?;

@@ -205,8 +205,8 @@ async fn render(door: &Door, actor: &Actor, done: Option<BulkView>) -> Result<Ht
     };
     let mut projects = Vec::new();
     for project in door.reader.instance().await?.projects {
-        let count = door.reader.rows(&open(Some(project.to_string()))).await?.len();
-        let more = if count == SHOWN as usize { "+" } else { "" };
+        let count = door.reader.count(&open(Some(project.to_string()))).await?;
+        let more = if count == SHOWN { "+" } else { "" };
         projects.push(Project {
             name: project.to_string(),
             open: format!("{count}{more} open"),

@@ -32,7 +32,7 @@ pub(crate) struct Frame {
     pub(crate) title: String,
     pub(crate) section: Section,
     /// How many runs wait for a person.
-    pub(crate) waiting: usize,
+    pub(crate) waiting: u32,
     pub(crate) kill_switch: bool,
     pub(crate) operator: String,
     /// What whoever looks may do.
@@ -66,7 +66,7 @@ impl Frame {
         Ok(Self {
             title: title.into(),
             section,
-            waiting: door.reader.rows(&waiting).await?.len(),
+            waiting: door.reader.count(&waiting).await?,
             kill_switch: door.reader.instance().await?.kill_switch,
             operator: actor.name().to_string(),
             rank: actor.rank,

@@ -135,6 +135,7 @@ pub(crate) async fn show(
         for phase in PHASES {
             let filter = RunFilter {
                 phase: Some(phase.to_owned()),
+                open: true,
                 limit: CARDS,
                 ..query.filter(repo)
             };
