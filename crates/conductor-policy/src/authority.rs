@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
-use cedar_policy::{Authorizer, Decision, Effect, PolicyId, PolicySet, Schema, ValidationMode, Validator};
+use cedar_policy::{
+    ActionConstraint, Authorizer, Decision, Effect, PolicyId, PolicySet, Schema, ValidationMode, Validator,
+};
 use conductor_domain::digest::Digest;
 
 /// Where a policy text belongs; later ones replace earlier ones.
@@ -88,7 +90,8 @@ pub struct Rule {
 /// Policies that count together.
 #[derive(Debug, Clone)]
 pub struct Authority {
-    policies: PolicySet,
+    /// The policies that can apply to an action at all: nobody waits for the others to say that they do not.
+    policies: BTreeMap<Action, PolicySet>,
     rules: BTreeMap<String, Rule>,
     version: Digest,
 }
@@ -133,11 +136,12 @@ impl Authority {
                 rules.insert(rule.id.clone(), rule);
             }
         }
-        let mut policies = PolicySet::new();
-        for policy in chosen.into_values() {
-            policies
-                .add(policy)
+        let mut policies = BTreeMap::new();
+        for action in Action::all() {
+            let concerned = chosen.values().filter(|policy| concerns(policy, action));
+            let set = PolicySet::from_policies(concerned.cloned())
                 .map_err(|error| vec![Flaw::whole(Layer::Run, error.to_string())])?;
+            policies.insert(action, set);
         }
         Ok(Self {
             policies,
@@ -175,7 +179,9 @@ impl Authority {
             policy: NOBODY.to_owned(),
         };
         let (asked, entities) = request.compile(&SCHEMA).map_err(unfit)?;
-        let response = Authorizer::new().is_authorized(&asked, &self.policies, &entities);
+        let policies = self.policies.get(&request.action);
+        let policies = policies.ok_or_else(|| unfit("there is no such action".to_owned()))?;
+        let response = Authorizer::new().is_authorized(&asked, policies, &entities);
         // A policy that could not be evaluated must not count as one that did not apply.
         if let Some(error) = response.diagnostics().errors().next() {
             return Err(unfit(format!("a policy could not be evaluated: {error}")));
@@ -188,6 +194,16 @@ impl Authority {
             .collect();
         applying.sort_by_key(|rule| (std::cmp::Reverse(rule.ruling), !rule.is_final, &rule.id));
         Ok(applying)
+    }
+}
+
+/// Tells from a policy's head whether it can apply to an action. No action of the schema is a group of others.
+fn concerns(policy: &cedar_policy::Policy, action: Action) -> bool {
+    let action = action.uid();
+    match policy.action_constraint() {
+        ActionConstraint::Any => true,
+        ActionConstraint::In(actions) => actions.contains(&action),
+        ActionConstraint::Eq(only) => only == action,
     }
 }
 
@@ -275,4 +291,20 @@ fn rule(layer: Layer, policy: &cedar_policy::Policy) -> Result<Rule, String> {
         ruling,
         is_final: note("final") == Some("true"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy about a group would not be found by its members; a forbidding one would be passed over.
+    #[test]
+    fn every_action_of_the_schema_is_known_and_none_is_a_group() {
+        assert_eq!(SCHEMA.action_groups().count(), 0);
+        let mut known: Vec<_> = Action::all().map(Action::uid).collect();
+        let mut written: Vec<_> = SCHEMA.actions().cloned().collect();
+        known.sort_by_key(ToString::to_string);
+        written.sort_by_key(ToString::to_string);
+        assert_eq!(known, written);
+    }
 }

@@ -1,6 +1,6 @@
 //! Finds secrets in text: providers' tokens by their published form, keys, passwords in addresses, assigned values.
 //!
-//! One automaton looks for the words that a secret can begin with or be called; what it points at is then confirmed by
+//! One sieve looks for the words that a secret can begin with or be called; what it points at is then confirmed by
 //! matching that is anchored there and bounded, so that no input takes more than linear time. A sighting depends on
 //! its own line and on a bounded part of it only ([`REACH`]), private keys excepted; streams rely on that.
 //!
@@ -12,12 +12,13 @@ pub(crate) mod armour;
 mod flag;
 mod form;
 mod named;
+mod sieve;
 mod value;
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use sieve::{Case, Sieve};
 
 /// How far after its first byte a secret can reach, private keys excepted.
 pub const REACH: usize = 8 * 1024;
@@ -64,7 +65,7 @@ pub fn scan(text: &[u8]) -> Vec<Sighting> {
         .collect()
 }
 
-/// What an automaton's word leads to.
+/// What a word of the sieve leads to.
 enum Lead {
     Form(usize),
     Name,
@@ -75,45 +76,35 @@ enum Lead {
 }
 
 struct Leads {
-    words: AhoCorasick,
-    leads: Vec<Lead>,
+    words: Sieve,
+    leads: Vec<(Lead, usize)>,
 }
-
-/// The table is the fastest to walk; without optimisation it takes a test longer to make than to use.
-const AUTOMATON: AhoCorasickKind = if cfg!(debug_assertions) {
-    AhoCorasickKind::ContiguousNFA
-} else {
-    AhoCorasickKind::DFA
-};
 
 static LEADS: LazyLock<Leads> = LazyLock::new(|| {
     let mut words = Vec::new();
     let mut leads = Vec::new();
-    let mut lead = |word: &str, lead: Lead| {
-        words.push(word.to_owned());
-        leads.push(lead);
+    let mut lead = |word: &'static str, case: Case, lead: Lead| {
+        words.push((word, case));
+        leads.push((lead, word.len()));
     };
     for (word, index) in form::words() {
-        lead(word, Lead::Form(index));
+        lead(word, Case::Exact, Lead::Form(index));
     }
     for word in named::WORDS {
-        lead(word, Lead::Name);
+        lead(word, Case::Any, Lead::Name);
     }
     for word in address::SCHEMES {
-        lead(word, Lead::Scheme);
+        lead(word, Case::Any, Lead::Scheme);
     }
     for word in flag::WORDS {
-        lead(word, Lead::Flag);
+        lead(word, Case::Any, Lead::Flag);
     }
-    lead("://", Lead::Address);
-    lead(armour::WORD, Lead::Armour);
-    let words = AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .match_kind(MatchKind::Standard)
-        .kind(Some(AUTOMATON))
-        .build(&words)
-        .expect("a hundred short words make a small automaton");
-    Leads { words, leads }
+    lead("://", Case::Exact, Lead::Address);
+    lead(armour::WORD, Case::Any, Lead::Armour);
+    Leads {
+        words: Sieve::new(words),
+        leads,
+    }
 });
 
 /// Finds everything, sorted, none overlapping another.
@@ -121,9 +112,10 @@ pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
     let leads = &*LEADS;
     let mut found = Vec::new();
     let (mut named_until, mut key_until) = (0, 0);
-    for hit in leads.words.find_overlapping_iter(text) {
-        let (start, end) = (hit.start(), hit.end());
-        match &leads.leads[hit.pattern().as_usize()] {
+    leads.words.find(text, |word, start| {
+        let (lead, length) = &leads.leads[word];
+        let end = start + length;
+        match lead {
             Lead::Form(index) => found.extend(form::at(*index, text, start)),
             Lead::Name => {
                 // A name may hold several of the words; it is judged once.
@@ -144,7 +136,7 @@ pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
                 found.extend(key);
             }
         }
-    }
+    });
     merge(found)
 }
 

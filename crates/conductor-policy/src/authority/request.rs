@@ -132,6 +132,11 @@ impl Action {
             .map_or("", |(_, name)| name)
     }
 
+    /// Says it in Cedar's words.
+    pub(super) fn uid(self) -> EntityUid {
+        EntityUid::from_type_name_and_id(TYPES.action.clone(), EntityId::new(self.name()))
+    }
+
     /// Finds an action by its name.
     pub fn named(name: &str) -> Option<Self> {
         NAMES
@@ -278,8 +283,7 @@ impl Request {
     pub(super) fn compile(&self, schema: &Schema) -> Result<(cedar_policy::Request, Entities), String> {
         let (principal, principal_entity) = entity(self.actor.sketch())?;
         let (resource, resource_entity) = entity(self.target.sketch())?;
-        let action =
-            EntityUid::from_type_name_and_id(TYPES.action.clone(), EntityId::new(self.action.name()));
+        let action = self.action.uid();
         let context = match (self.action, &self.target) {
             (
                 Action::Merge,

@@ -81,7 +81,7 @@ const FORMS: &[Form] = &[
     row("google-api-key", "AIza", Alone, "AIza[0-9A-Za-z_-]{30,60}", Hinted),
     sure("google-oauth-secret", "GOCSPX-", Here, "GOCSPX-[0-9A-Za-z_-]{28}"),
     sure("google-access-token", "ya29.", Alone, "ya29\\.[0-9A-Za-z_.-]{40,2000}"),
-    sure("azure-client-secret", "Q~", Before(4), "[0-9A-Za-z_~.]{3}[0-9]Q~[0-9A-Za-z_~.-]{31,34}"),
+    sure("azure-client-secret", "0Q~|1Q~|2Q~|3Q~|4Q~|5Q~|6Q~|7Q~|8Q~|9Q~", Before(3), "[0-9A-Za-z_~.]{3}[0-9]Q~[0-9A-Za-z_~.-]{31,34}"),
     sure("slack-token", "xoxb-", Alone, "xoxb-[0-9]{8,14}-[0-9A-Za-z-]{20,100}"),
     sure("slack-token", "xox", Alone, "xox[aoprs]-[0-9A-Za-z-]{24,250}"),
     row("slack-token", "xox", Alone, "xox[a-z]-[0-9A-Za-z-]{10,250}", Hinted),
@@ -96,7 +96,7 @@ const FORMS: &[Form] = &[
     sure("square-token", "EAAA", Alone, "EAAA[A-Z][0-9A-Za-z_-]{58,60}"),
     sure("braintree-token", "access_token$", Here, "access_token\\$(production|sandbox)\\$[0-9a-z]{16}\\$[0-9a-f]{32}"),
     sure("shopify-token", "shpat_|shpss_|shpca_|shppa_", Here, "shp(at|ss|ca|pa)_[0-9a-fA-F]{32}"),
-    sure("twilio-key", "SK", Alone, "SK[0-9a-f]{32}"),
+    sure("twilio-key", "SK0|SK1|SK2|SK3|SK4|SK5|SK6|SK7|SK8|SK9|SKa|SKb|SKc|SKd|SKe|SKf", Alone, "SK[0-9a-f]{32}"),
     sure("sendgrid-key", "SG.", Alone, "SG\\.[0-9A-Za-z_-]{20,24}\\.[0-9A-Za-z_-]{39,50}"),
     sure("mailgun-key", "key-", Alone, "key-[0-9a-f]{32}"),
     sure("mailchimp-key", "-us", Before(32), "[0-9a-f]{32}-us[0-9]{1,2}"),
@@ -226,7 +226,7 @@ mod tests {
     fn every_pattern_compiles_and_begins_where_its_word_says() {
         assert!((0..FORMS.len()).all(|index| pattern(index).is_some()));
         for (word, _) in words() {
-            assert!(word.len() >= 2 && word.is_ascii(), "{word:?}");
+            assert!(word.len() >= 3 && word.is_ascii(), "{word:?}");
         }
     }
 }

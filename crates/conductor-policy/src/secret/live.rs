@@ -4,8 +4,9 @@
 //! secret of several lines is known by each of its long lines. This module does not know where secrets come from.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use super::{Certainty, Kind, Sighting};
@@ -18,9 +19,16 @@ const SHORTEST_LINE: usize = 16;
 /// The secrets of this instance; prints as their number.
 #[derive(Clone)]
 pub struct LiveSecrets {
-    automaton: Option<AhoCorasick>,
+    automata: Option<Automata>,
     count: usize,
     longest: usize,
+}
+
+/// The same shapes twice, because the library is fast at finding one and thorough at finding all.
+#[derive(Clone)]
+struct Automata {
+    first: AhoCorasick,
+    all: AhoCorasick,
 }
 
 impl std::fmt::Debug for LiveSecrets {
@@ -52,14 +60,18 @@ impl LiveSecrets {
         // A shape with a line break would have to be held back across lines; its lines are known already.
         shapes.retain(|shape: &Vec<u8>| shape.len() >= SHORTEST && !shape.contains(&b'\n'));
         let longest = shapes.iter().map(Vec::len).max().unwrap_or(0);
-        let automaton = (!shapes.is_empty()).then(|| {
+        let automaton = |kind| {
             AhoCorasick::builder()
-                .match_kind(MatchKind::Standard)
+                .match_kind(kind)
                 .build(&shapes)
                 .expect("an instance has few secrets")
+        };
+        let automata = (!shapes.is_empty()).then(|| Automata {
+            first: automaton(MatchKind::LeftmostFirst),
+            all: automaton(MatchKind::Standard),
         });
         Self {
-            automaton,
+            automata,
             count,
             longest,
         }
@@ -72,14 +84,27 @@ impl LiveSecrets {
 
     /// Finds every place where a secret stands, overlapping ones too.
     pub fn sight<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Sighting> + 'a {
-        self.automaton
+        self.automata
             .iter()
-            .flat_map(move |automaton| automaton.find_overlapping_iter(text))
-            .map(|hit| Sighting {
+            .flat_map(move |automata| automata.hits(text))
+            .map(|range| Sighting {
                 kind: Kind("live-secret"),
-                range: hit.range(),
+                range,
                 certainty: Certainty::Certain,
             })
+    }
+}
+
+impl Automata {
+    /// Finds everything on each line where something is; no shape reaches over the end of a line.
+    fn hits<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
+        let mut done = 0;
+        let lines = std::iter::from_fn(move || {
+            let begin = self.first.find(Input::new(text).range(done..))?.start();
+            done = memchr::memchr(b'\n', &text[begin..]).map_or(text.len(), |length| begin + length);
+            Some(Input::new(text).range(begin..done))
+        });
+        lines.flat_map(|line| self.all.find_overlapping_iter(line).map(|hit| hit.range()))
     }
 }
 

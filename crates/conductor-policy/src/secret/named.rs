@@ -5,7 +5,7 @@
 
 use super::{Certainty, Kind, Sighting, address, line_end, line_start, value};
 
-/// Words that a secret's name holds; the automaton leads here by them.
+/// Words that a secret's name holds; the sieve leads here by them.
 pub(super) const WORDS: &[&str] = &[
     "pass", "pwd", "secret", "token", "key", "auth", "cred", "login", "_pat",
 ];

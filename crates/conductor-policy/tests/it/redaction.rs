@@ -240,6 +240,25 @@ fn a_key_that_streams_by_is_redacted_as_a_whole() {
     }
 }
 
+/// SEC-3: secrets that lie over each other go as a whole, on the first line, the last, and one in between.
+#[test]
+fn live_secrets_that_overlap_go_together_on_every_line() {
+    let redactor = Redactor::new(LiveSecrets::new([
+        "alpha-bravo-char",
+        "bravo-char-delta-e",
+        "char-del",
+    ]));
+    let line = "x alpha-bravo-char-delta-e y";
+    let clean = "nothing to see, alpha-bravo";
+    let text = [line, clean, line, "", line].join("\n");
+    let shown = format!("x {MARK} y");
+    assert_eq!(
+        redactor.redact(&text),
+        [shown.as_str(), clean, &shown, "", &shown].join("\n")
+    );
+    assert_eq!(redactor.redact("char-del\nchar-del"), format!("{MARK}\n{MARK}"));
+}
+
 /// SEC-3: a live secret that is longer than any form is redacted whole in a stream, and none is shown for debugging.
 #[test]
 fn a_long_live_secret_streams_by_unseen() {
