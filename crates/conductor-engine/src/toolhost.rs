@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::crash::crash_point;
 use crate::engine::{Engine, Live};
 
-use rules::{Lifted, Whose};
+use rules::{Judge, Lifted, Whose};
 
 pub use alone::{Alone, Without};
 pub(crate) use log::{Entry, Log, head_of, open as open_log};
@@ -79,6 +79,7 @@ pub(crate) struct Guest {
 #[derive(Debug)]
 pub(crate) struct ToolHost<'a> {
     engine: &'a Engine,
+    judge: Judge,
     guest: Guest,
     sandbox: &'a dyn Sandbox,
     log: Log,
@@ -93,6 +94,7 @@ impl<'a> ToolHost<'a> {
     pub(crate) fn new(engine: &'a Engine, guest: Guest, sandbox: &'a dyn Sandbox, log: Log) -> Self {
         Self {
             engine,
+            judge: Judge::new(Arc::clone(&guest.authority), guest.role),
             guest,
             sandbox,
             log,
@@ -124,8 +126,7 @@ impl<'a> ToolHost<'a> {
 
     /// Asks the policies; where they say no or ask, the run's overrides of this moment have the last word (SEC-1).
     async fn judge(&self, request: &ToolRequest, whose: Whose) -> Result<Verdict, Fault> {
-        let (authority, role) = (&self.guest.authority, self.guest.role);
-        let verdict = rules::judge(authority, role, request, whose);
+        let verdict = self.judge.judge(request, whose);
         if verdict.ruling == Ruling::Allow {
             return Ok(verdict);
         }
@@ -134,7 +135,7 @@ impl<'a> ToolHost<'a> {
             reliefs: &run.reliefs,
             now: self.engine.ports.clock.now(),
         };
-        Ok(rules::judge_with(authority, role, request, whose, lifted))
+        Ok(self.judge.judge_with(request, whose, lifted))
     }
 
     async fn deny(&self, entry: Entry, reason: &str) -> Result<(), Fault> {

@@ -9,13 +9,15 @@ mod gathered;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use conductor_guest::calls::{Calls, Forged, Standing, Unavailable};
 use conductor_guest::frame::{Decoder, Frame, RequestId, TooLong, Violation};
 use conductor_guest::order::{Order, Request};
 use conductor_guest::response::Response;
-use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -26,6 +28,12 @@ pub(crate) const CREDIT: u32 = 1024 * 1024;
 
 /// How many bytes are granted at once: fewer orders for a command that prints much.
 const GRANT: u32 = CREDIT / 4;
+
+/// How long an asker looks for an answer before it goes to sleep.
+const MOMENT: Duration = Duration::from_micros(100);
+
+/// How many askers go to sleep at once after one has looked in vain.
+const SLEEPERS: u32 = 15;
 
 /// Why nothing of a guest counts any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +72,11 @@ pub(crate) struct Channel(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     sender: pipe::Sender,
+    responses: pipe::Receiver,
+    decoder: Mutex<Decoder<Response>>,
     state: Mutex<State>,
+    /// How many more askers go to sleep at once.
+    sleepers: AtomicU32,
     has_unsent: Notify,
     lost: watch::Sender<Option<Lost>>,
 }
@@ -119,11 +131,14 @@ impl Channel {
         };
         let shared = Arc::new(Shared {
             sender: orders,
+            responses,
+            decoder: Mutex::new(decoder),
             state: Mutex::new(state),
+            sleepers: AtomicU32::new(0),
             has_unsent: Notify::new(),
             lost: watch::Sender::new(None),
         });
-        tokio::spawn(read(Arc::clone(&shared), responses, decoder));
+        tokio::spawn(read(Arc::clone(&shared)));
         tokio::spawn(send_unsent(Arc::clone(&shared)));
         Self(shared)
     }
@@ -192,6 +207,32 @@ impl Call {
         }
     }
 
+    /// Waits for the result of a request that takes the guest less time than it takes to be put to sleep and woken: looks
+    /// for it a moment, then waits. Whoever looked in vain lets the next ones sleep, so that looking costs little where
+    /// it does not help.
+    pub(crate) async fn prompt_answer(&mut self) -> Result<Answer, Lost> {
+        let shared = &self.channel.0;
+        let sleeps = |left: u32| left.checked_sub(1);
+        if shared.sleepers.fetch_update(Relaxed, Relaxed, sleeps).is_err() {
+            let begun = now();
+            while begun.elapsed() < MOMENT {
+                if let Some(mut decoder) = shared.decoder.try_lock().ok()
+                    && let Err(lost) = shared.receive(&mut decoder, |room| {
+                        Ok(rustix::io::read(&shared.responses, room)?)
+                    })
+                {
+                    drop(decoder);
+                    return Err(shared.lose(lost));
+                }
+                if let Ok(answer) = self.done.try_recv() {
+                    return answer;
+                }
+            }
+            shared.sleepers.store(SLEEPERS, Relaxed);
+        }
+        self.answer().await
+    }
+
     /// Has the command killed with its whole tree; it still gets its one result.
     pub(crate) fn kill(&self) {
         self.channel.kill(self.id);
@@ -254,6 +295,28 @@ impl Shared {
         Ok(false)
     }
 
+    fn decoder(&self) -> MutexGuard<'_, Decoder<Response>> {
+        self.decoder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what has come, without waiting for more.
+    fn receive(
+        &self,
+        decoder: &mut Decoder<Response>,
+        read: impl Fn(&mut [u8]) -> io::Result<usize>,
+    ) -> Result<(), Lost> {
+        loop {
+            match read(decoder.room()) {
+                Ok(0) if decoder.is_between_frames() => return Err(Lost::Ended),
+                Ok(0) => return Err(Lost::Torn),
+                Ok(count) => decoder.filled(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(Lost::Failed(error.to_string())),
+            }
+            self.take_in(decoder)?;
+        }
+    }
+
     /// Takes in every whole frame.
     fn take_in(&self, decoder: &mut Decoder<Response>) -> Result<(), Lost> {
         while let Some(frame) = decoder.next()? {
@@ -310,17 +373,15 @@ impl Shared {
     }
 }
 
-async fn read(shared: Arc<Shared>, mut responses: pipe::Receiver, mut decoder: Decoder<Response>) {
+async fn read(shared: Arc<Shared>) {
     let mut lost = shared.lost.subscribe();
     let reading = async {
         loop {
-            match responses.read(decoder.room()).await {
-                Ok(0) if decoder.is_between_frames() => return Lost::Ended,
-                Ok(0) => return Lost::Torn,
-                Ok(count) => decoder.filled(count),
-                Err(error) => return Lost::Failed(error.to_string()),
+            if let Err(error) = shared.responses.readable().await {
+                return Lost::Failed(error.to_string());
             }
-            if let Err(lost) = shared.take_in(&mut decoder) {
+            let mut decoder = shared.decoder();
+            if let Err(lost) = shared.receive(&mut decoder, |room| shared.responses.try_read(room)) {
                 return lost;
             }
         }
@@ -352,6 +413,11 @@ async fn send_unsent(shared: Arc<Shared>) {
     if let Err(error) = failed {
         shared.lose(Lost::Failed(error.to_string()));
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "measures a moment; decides nothing")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 #[cfg(test)]

@@ -234,7 +234,7 @@ impl Sandbox for Plain {
     async fn str_replace(&self, path: &str, old: &str, new: &str) -> Result<Result<(), FileRefusal>, Fault> {
         let (old, new) = (old.to_owned(), new.to_owned());
         self.on_file(path, move |files, path| {
-            files.replace(path, old.as_bytes(), new.as_bytes())
+            files.replace(path, old.as_bytes(), new.as_bytes()).map(drop)
         })
         .await
     }

@@ -183,7 +183,7 @@ impl<O: Outside> GuestSandbox<O> {
     /// Asks; a guest that does not answer in time is lost.
     async fn ask(&self, request: Request, gathered: Gathered, time: Duration) -> Result<Answer, Fault> {
         let mut call = self.begin(request, gathered)?;
-        match tokio::time::timeout(time, call.answer()).await {
+        match tokio::time::timeout(time, call.prompt_answer()).await {
             Ok(answer) => answer.map_err(|lost| self.ended(&lost)),
             Err(_) => Err(self.ended(&self.channel.lose(Lost::Silent))),
         }

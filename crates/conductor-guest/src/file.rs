@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::order::Range;
@@ -130,7 +130,7 @@ impl Beneath {
 
     /// Reads a file, or lines of it.
     pub fn view(&self, path: &Path, range: Range) -> Result<Vec<u8>, Error> {
-        let (bytes, _) = self.read(&self.place(path)?)?;
+        let (_, bytes, _) = self.read(&self.place(path)?)?;
         Ok(match range {
             Range::Whole => bytes,
             Range::Lines { first, last } => lines(&bytes, first, last)?.to_vec(),
@@ -151,27 +151,30 @@ impl Beneath {
         )
     }
 
-    /// Replaces the one occurrence of `old`; the file keeps its mode.
-    pub fn replace(&self, path: &Path, old: &[u8], new: &[u8]) -> Result<(), Error> {
+    /// Replaces the one occurrence of `old`; the file keeps its mode. What was replaced is released when it is dropped.
+    pub fn replace(&self, path: &Path, old: &[u8], new: &[u8]) -> Result<Replaced, Error> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let place = self.place(path)?;
-        let (bytes, mode) = self.read(&place)?;
+        let (file, bytes, mode) = self.read(&place)?;
         let at = place::only_match(&bytes, old)?;
         check_size(bytes.len() - old.len() + new.len())?;
         let changed = [&bytes[..at], new, &bytes[at + old.len()..]].concat();
         let dir = self.descend(&place.parents().join(&b'/'))?;
-        self.put(&dir, place.name(), &changed, mode, Existing::Replaced)
+        self.put(&dir, place.name(), &changed, mode, Existing::Replaced)?;
+        Ok(Replaced(file))
     }
 
-    fn read(&self, place: &Place<'_>) -> Result<(Vec<u8>, Mode), Error> {
+    fn read(&self, place: &Place<'_>) -> Result<(OwnedFd, Vec<u8>, Mode), Error> {
         let mut flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         flags.set(OFlags::NOFOLLOW, self.has(Switch::NoFollow));
         flags.set(OFlags::NONBLOCK, self.has(Switch::NonBlocking));
         let file = self.resolve(&place.parts().collect::<Vec<_>>().join(&b'/'), flags)?;
-        if !self.has(Switch::RegularFiles) || !self.has(Switch::SizeLimit) {
-            return read_unchecked(file, self.has(Switch::RegularFiles));
-        }
-        read_file(file)
+        let (bytes, mode) = if self.has(Switch::RegularFiles) && self.has(Switch::SizeLimit) {
+            read_file(&file)?
+        } else {
+            read_unchecked(&file, self.has(Switch::RegularFiles))?
+        };
+        Ok((file, bytes, mode))
     }
 
     /// Opens a directory; its path is already split and joined again.
@@ -213,6 +216,7 @@ impl Beneath {
             .map_err(|errno| error("making a file", errno))?;
         let written = (|| {
             let mut file = File::from(file);
+            take_room(&file, content.len())?;
             file.write_all(content)
                 .map_err(|io| error("writing a file", errno_of(&io)))?;
             rustix::fs::fchmod(&file, mode).map_err(|errno| error("setting a file's mode", errno))?;
@@ -239,6 +243,20 @@ impl Beneath {
     }
 }
 
+/// A file that another has taken the place of. Releasing it takes the file system longer than replacing it, so whoever
+/// waits is answered first.
+#[derive(Debug)]
+pub struct Replaced(#[expect(dead_code, reason = "held, not used")] OwnedFd);
+
+/// Takes room for a whole file: a full disk says so before anything is written, and nothing need be found while the file
+/// is put in its place. A file system that cannot is none the worse.
+fn take_room(file: &File, bytes: usize) -> Result<(), Error> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes as u64) {
+        Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(error("writing a file", errno)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// How every path is resolved.
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
@@ -254,20 +272,23 @@ fn resolve_at(dir: impl AsFd, path: &[u8], flags: OFlags, resolve: ResolveFlags)
 }
 
 /// Reads an open file as it comes, for a test that left a refusal out.
-fn read_unchecked(file: OwnedFd, is_regular_only: bool) -> Result<(Vec<u8>, Mode), Error> {
-    let stat = rustix::fs::fstat(&file).map_err(|errno| error("looking at a file", errno))?;
+fn read_unchecked(file: &OwnedFd, is_regular_only: bool) -> Result<(Vec<u8>, Mode), Error> {
+    let stat = rustix::fs::fstat(file).map_err(|errno| error("looking at a file", errno))?;
     if is_regular_only && FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Refusal::NotAFile.into());
     }
     let mut bytes = Vec::new();
+    let file = file
+        .try_clone()
+        .map_err(|io| error("reading a file", errno_of(&io)))?;
     let read = std::io::Read::read_to_end(&mut File::from(file), &mut bytes);
     read.map_err(|io| error("reading a file", errno_of(&io)))?;
     Ok((bytes, Mode::from_raw_mode(stat.st_mode & 0o777)))
 }
 
 /// Reads an open file, if it is a regular one.
-fn read_file(file: OwnedFd) -> Result<(Vec<u8>, Mode), Error> {
-    let stat = rustix::fs::fstat(&file).map_err(|errno| error("looking at a file", errno))?;
+fn read_file(file: &OwnedFd) -> Result<(Vec<u8>, Mode), Error> {
+    let stat = rustix::fs::fstat(file).map_err(|errno| error("looking at a file", errno))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Refusal::NotAFile.into());
     }
@@ -277,7 +298,7 @@ fn read_file(file: OwnedFd) -> Result<(Vec<u8>, Mode), Error> {
     // here too.
     let mut bytes = Vec::with_capacity(size + 1);
     while bytes.len() <= MAX_FILE {
-        match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
+        match rustix::io::read(file, rustix::buffer::spare_capacity(&mut bytes)) {
             Ok(0) => break,
             Ok(_) if bytes.len() == size => break,
             Ok(_) => bytes.reserve(CHUNK),

@@ -99,6 +99,25 @@ pub(crate) enum Command {
     Completions(completions::CompletionsArgs),
 }
 
+/// How many threads a command works with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Threads {
+    One,
+    Several,
+}
+
+impl Command {
+    /// A server works for many at once. Everything else waits for one thing after another, and is answered sooner when
+    /// no other thread must be woken for it.
+    pub(crate) fn threads(&self) -> Threads {
+        if matches!(self, Self::Serve(_) | Self::Demo(_)) {
+            Threads::Several
+        } else {
+            Threads::One
+        }
+    }
+}
+
 /// Runs the command in its session.
 pub(crate) async fn dispatch(
     session: &crate::session::Session,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use conductor_gateway::egress::Outside;
 
-use crate::cli::{self, Cli};
+use crate::cli::{self, Cli, Threads};
 use crate::client::Client;
 use crate::data_dir::DataDir;
 use crate::environment;
@@ -35,7 +35,11 @@ pub(crate) fn run(cli: Cli, outside: Arc<dyn Outside>) -> Exit {
         Talk::Usual
     };
     let out = Out::new(data, talk);
-    let ended = tokio::runtime::Builder::new_multi_thread()
+    let mut runtime = match cli.command.threads() {
+        Threads::One => tokio::runtime::Builder::new_current_thread(),
+        Threads::Several => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let ended = runtime
         .enable_all()
         .build()
         .map_err(|error| Failure::because("starting the program", &error))

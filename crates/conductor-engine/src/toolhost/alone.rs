@@ -19,7 +19,7 @@ use tokio::sync::RwLock;
 use tokio::task::JoinHandle;
 
 use super::log::{Entry, Log, open};
-use super::rules::Whose;
+use super::rules::{Judge, Whose};
 use super::{rules, worktree};
 use crate::redact::Redact;
 
@@ -41,7 +41,7 @@ pub struct Without {
 /// The tools of a sandbox without a run.
 #[derive(Debug)]
 pub struct Alone {
-    authority: Arc<Authority>,
+    judge: Judge,
     redactor: Arc<dyn Redact>,
     role: Role,
     time: Millis,
@@ -61,7 +61,7 @@ impl Alone {
     pub async fn open(with: Without, invocation: &EffectId, run: &RunId) -> Result<Self, Fault> {
         let (log, writer) = open(with.tool_log, with.clock, invocation, run).await?;
         Ok(Self {
-            authority: with.authority,
+            judge: Judge::new(with.authority, with.role),
             redactor: with.redactor,
             role: with.role,
             time: with.time,
@@ -100,7 +100,7 @@ impl Tools for Alone {
             return Ok(ToolAnswer::Stop);
         };
         let role = self.role;
-        let verdict = rules::judge(&self.authority, role, &request, Whose::Own);
+        let verdict = self.judge.judge(&request, Whose::Own);
         let entry = rules::entry(&request, &verdict, &|text| self.redact(text));
         if verdict.ruling != Ruling::Allow {
             let result = "not done".to_owned();

@@ -2,6 +2,9 @@
 //!
 //! This module does not know what a tool does.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use conductor_domain::digest::Digest;
 use conductor_domain::plan::MAX_TEXT;
 use conductor_domain::relief::Relief;
@@ -20,7 +23,7 @@ use crate::record::canonical;
 const MAX_TARGET: usize = 200;
 
 /// Whose a thing at the forge is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Whose {
     /// The run's own, or nobody's.
     Own,
@@ -35,35 +38,62 @@ pub(super) struct Lifted<'a> {
     pub(super) now: Timestamp,
 }
 
+/// How many verdicts are remembered.
+const MEMORY: usize = 512;
+
 /// Asks the policies whether a role may call a tool; what is not plainly allowed is not done.
-pub(super) fn judge(authority: &Authority, role: Role, request: &ToolRequest, whose: Whose) -> Verdict {
-    let nothing = Lifted {
-        reliefs: &[],
-        now: Timestamp::default(),
-    };
-    judge_with(authority, role, request, whose, nothing)
+///
+/// Neither policies nor role change while an invocation lasts, so what was asked before is answered from memory.
+#[derive(Debug)]
+pub(super) struct Judge {
+    authority: Arc<Authority>,
+    role: Role,
+    known: Mutex<BTreeMap<(&'static str, String, Whose), Verdict>>,
 }
 
-/// Asks as [`judge`] does, and lets overrides that are in force lift a denial or a question (SEC-1).
-pub(super) fn judge_with(
-    authority: &Authority,
-    role: Role,
-    request: &ToolRequest,
-    whose: Whose,
-    lifted: Lifted<'_>,
-) -> Verdict {
-    let asked = Request::of_tool(role, request.name(), path(request));
-    let verdict = asked.map(|mut asked| {
-        if whose == Whose::Other {
-            asked.target = asked.target.of_others();
+impl Judge {
+    pub(super) fn new(authority: Arc<Authority>, role: Role) -> Self {
+        Self {
+            authority,
+            role,
+            known: Mutex::default(),
         }
-        authority.judge_with(&asked, lifted.reliefs, lifted.now)
-    });
-    verdict.unwrap_or_else(|| Verdict {
-        ruling: Ruling::Deny,
-        reason: "there is no such tool".to_owned(),
-        policy: "deny-by-default".to_owned(),
-    })
+    }
+
+    /// Asks the policies alone.
+    pub(super) fn judge(&self, request: &ToolRequest, whose: Whose) -> Verdict {
+        let asked = (request.name(), path(request).to_owned(), whose);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verdict) = known.get(&asked) {
+            return verdict.clone();
+        }
+        let nothing = Lifted {
+            reliefs: &[],
+            now: Timestamp::default(),
+        };
+        let verdict = self.judge_with(request, whose, nothing);
+        if known.len() == MEMORY {
+            known.clear();
+        }
+        known.insert(asked, verdict.clone());
+        verdict
+    }
+
+    /// Asks anew, and lets overrides that are in force lift a denial or a question (SEC-1).
+    pub(super) fn judge_with(&self, request: &ToolRequest, whose: Whose, lifted: Lifted<'_>) -> Verdict {
+        let asked = Request::of_tool(self.role, request.name(), path(request));
+        let verdict = asked.map(|mut asked| {
+            if whose == Whose::Other {
+                asked.target = asked.target.of_others();
+            }
+            self.authority.judge_with(&asked, lifted.reliefs, lifted.now)
+        });
+        verdict.unwrap_or_else(|| Verdict {
+            ruling: Ruling::Deny,
+            reason: "there is no such tool".to_owned(),
+            policy: "deny-by-default".to_owned(),
+        })
+    }
 }
 
 /// Says to an agent why its call was not done, and what follows from it.
@@ -261,20 +291,19 @@ mod tests {
         ]
     }
 
-    fn shipped() -> Authority {
-        Authority::new(&[]).expect("the shipped policies are valid")
+    fn judge(role: Role, request: &ToolRequest, whose: Whose) -> Verdict {
+        Judge::new(Authority::shipped(), role).judge(request, whose)
     }
 
     /// TOOL-3, RUN-8: only the Implementer gets anything that writes; each result belongs to one role.
     #[test]
     fn each_role_gets_its_own_tools_and_no_others() {
-        let authority = shipped();
         let table: Vec<String> = Role::ALL
             .into_iter()
             .map(|role| {
                 let tools: Vec<&str> = every_request()
                     .iter()
-                    .filter(|request| judge(&authority, role, request, Whose::Own).ruling == Ruling::Allow)
+                    .filter(|request| judge(role, request, Whose::Own).ruling == Ruling::Allow)
                     .map(ToolRequest::name)
                     .collect();
                 format!("{role}: {}", tools.join(" "))
@@ -298,11 +327,10 @@ mod tests {
     /// TOOL-3: what belongs to others is neither read nor written, by any role.
     #[test]
     fn nobody_reaches_what_is_not_the_runs_own() {
-        let authority = shipped();
         for role in Role::ALL {
             for request in every_request() {
                 if matches!(request, ToolRequest::Github(_)) {
-                    let verdict = judge(&authority, role, &request, Whose::Other);
+                    let verdict = judge(role, &request, Whose::Other);
                     assert_eq!(verdict.policy, "deny-by-default", "{role} {}", request.name());
                     assert_eq!(verdict.ruling, Ruling::Deny, "{role} {}", request.name());
                 }
@@ -313,7 +341,6 @@ mod tests {
     /// TOOL-3: a path is judged as what it is, however it is written.
     #[test]
     fn no_spelling_of_a_path_gets_past_its_policy() {
-        let authority = shipped();
         for path in [
             ".github/workflows/ci.yml",
             "./.github//workflows/ci.yml",
@@ -325,9 +352,37 @@ mod tests {
                 path: path.to_owned(),
                 content: vec![],
             };
-            let verdict = judge(&authority, Role::Implementer, &request, Whose::Own);
+            let verdict = judge(Role::Implementer, &request, Whose::Own);
             assert_eq!(verdict.policy, "forge-settings", "{path}");
         }
+    }
+
+    /// TOOL-3: what is remembered is the verdict on exactly this call, and memory has an end.
+    #[test]
+    fn a_verdict_is_remembered_for_its_own_tool_target_and_owner_only() {
+        let judge = Judge::new(Authority::shipped(), Role::Implementer);
+        let create = |path: &str| ToolRequest::CreateFile {
+            path: path.to_owned(),
+            content: vec![],
+        };
+        let policy = |request: &ToolRequest, whose| judge.judge(request, whose).policy;
+        for _ in 0..2 {
+            assert_eq!(policy(&create("a"), Whose::Own), "implementer-edits");
+            assert_eq!(policy(&create(".git/a"), Whose::Own), "git-directory");
+            let view = ToolRequest::View {
+                path: ".git/a".into(),
+            };
+            assert_eq!(policy(&view, Whose::Own), "agents-read-the-worktree");
+            let issue = ToolRequest::Github(GithubCall::GetIssue { number: None });
+            assert_eq!(policy(&issue, Whose::Own), "agents-read-the-forge");
+            assert_eq!(policy(&issue, Whose::Other), "deny-by-default");
+        }
+        for number in 0..2 * MEMORY {
+            policy(&create(&number.to_string()), Whose::Own);
+            let known = judge.known.lock().expect("nobody panicked").len();
+            assert!((1..=MEMORY).contains(&known), "{known}");
+        }
+        assert_eq!(policy(&create(".git/a"), Whose::Own), "git-directory");
     }
 
     /// SEC-3, TOOL-4.
@@ -336,7 +391,7 @@ mod tests {
         let request = ToolRequest::Bash {
             command: format!("echo SECRET {}", "x".repeat(500)),
         };
-        let verdict = judge(&shipped(), Role::Planner, &request, Whose::Own);
+        let verdict = judge(Role::Planner, &request, Whose::Own);
         let entry = entry(&request, &verdict, &|text| text.replace("SECRET", "[redacted]"));
         assert_eq!(entry.decision, "deny");
         assert!(entry.target.starts_with("echo [redacted] xxx"));

@@ -152,6 +152,49 @@ async fn a_guest_that_leaves_is_lost() {
     assert_eq!(lost(call).await, Lost::Torn);
 }
 
+/// S-15, S-16: whoever looks for its answer itself believes no more than the task that reads.
+#[tokio::test]
+async fn whoever_looks_itself_is_not_fooled_either() {
+    let (channel, mut hostile) = open();
+    let (mut call, bystander) = (ping(&channel), command(&channel));
+    hostile.say(77, exited(0));
+    let forged = Lost::Forged(Forged::NotOpen(RequestId(77)));
+    assert_eq!(call.prompt_answer().await.expect_err("the guest is lost"), forged);
+    assert_eq!(lost(bystander).await, forged);
+
+    let (channel, mut hostile) = open();
+    let mut call = ping(&channel);
+    hostile.leave();
+    assert_eq!(
+        call.prompt_answer().await.expect_err("the guest is lost"),
+        Lost::Ended
+    );
+}
+
+/// What has come is seen without the task that reads, for others too; what has not is waited for, and for a while nobody looks.
+#[tokio::test]
+async fn an_answer_is_looked_for_a_moment_and_then_waited_for() {
+    let (channel, mut hostile) = open();
+    let ready = Response::Ready { protocol: 1, pid: 1 };
+    let (mut first, mut second) = (ping(&channel), ping(&channel));
+    hostile.say(2, ready.clone());
+    hostile.say(1, ready.clone());
+    assert_eq!(first.prompt_answer().await.unwrap().result, ready);
+    assert_eq!(second.prompt_answer().await.unwrap().result, ready);
+    assert_eq!(channel.0.sleepers.load(Relaxed), 0);
+
+    for left in [SLEEPERS, SLEEPERS - 1, SLEEPERS - 2] {
+        let mut late = ping(&channel);
+        let id = late.id.0;
+        let asked = tokio::spawn(async move { late.prompt_answer().await });
+        // The asker is asleep before anything is said.
+        tokio::task::yield_now().await;
+        assert_eq!(channel.0.sleepers.load(Relaxed), left);
+        hostile.say(id, ready.clone());
+        assert_eq!(asked.await.unwrap().unwrap().result, ready);
+    }
+}
+
 /// EXEC-7: whatever is printed, what is held stays within bounds.
 #[tokio::test]
 async fn output_of_any_length_is_kept_within_bounds() {

@@ -195,7 +195,7 @@ impl Walker<'_> {
     fn read(&mut self, directory: &OwnedFd, name: &[u8], path: &[u8]) -> bool {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let opened = resolve_at(directory, name, flags, RESOLVE | ResolveFlags::NO_SYMLINKS);
-        let Ok((bytes, _)) = opened.and_then(read_file) else {
+        let Ok((bytes, _)) = opened.and_then(|file| read_file(&file)) else {
             return self.skip();
         };
         if path.len() > MAX_REPORTED || bytes[..bytes.len().min(SAMPLE)].contains(&0) {

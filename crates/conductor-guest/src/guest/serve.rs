@@ -187,6 +187,7 @@ impl Guest {
 
     fn answer(&mut self, id: RequestId, request: Request) -> Result<Next, String> {
         let mut next = Next::Serve;
+        let mut replaced = None;
         let result = match request {
             Request::Run(run) => self.run(id, &run)?,
             Request::View { path, range } => match self.root.view(&path, range) {
@@ -197,7 +198,10 @@ impl Guest {
                 Err(error) => Some(failed(error)),
             },
             Request::CreateFile { path, content } => Some(done(self.root.create(&path, &content))),
-            Request::StrReplace { path, old, new } => Some(done(self.root.replace(&path, &old, &new))),
+            Request::StrReplace { path, old, new } => {
+                let result = self.root.replace(&path, &old, &new);
+                Some(done(result.map(|old| replaced = Some(old))))
+            }
             Request::List(walk) => self.walk(id, walk, None),
             Request::Search { walk, pattern } => self.walk(id, walk, Some(pattern)),
             Request::Forward { port, socket } => Some(match forward::listen(port, socket) {
@@ -217,6 +221,7 @@ impl Guest {
             // A channel that is gone is seen by the next wait.
             let _ = self.outlet.send(id, [result]);
         }
+        drop(replaced);
         Ok(next)
     }
 

@@ -190,7 +190,7 @@ fn announce(session: &Session, address: &str, lease: &Lease) -> Result<(), Failu
 
 /// The tool log as lines of a file, or nowhere.
 #[derive(Debug)]
-struct Lines(Option<Mutex<std::fs::File>>);
+struct Lines(Option<Arc<Mutex<std::fs::File>>>);
 
 impl Lines {
     fn open(path: Option<&PathBuf>) -> Result<Self, Failure> {
@@ -198,18 +198,24 @@ impl Lines {
         let file = std::fs::File::options().create(true).append(true).open(path);
         let file =
             file.map_err(|error| Failure::because(format!("opening the log {}", path.display()), &error))?;
-        Ok(Self(Some(Mutex::new(file))))
+        Ok(Self(Some(Arc::new(Mutex::new(file)))))
     }
 }
 
 #[async_trait]
 impl ToolLog for Lines {
     async fn append(&self, calls: &[ToolCall]) -> Result<(), Fault> {
-        let Some(file) = &self.0 else { return Ok(()) };
+        let Some(file) = self.0.clone() else { return Ok(()) };
         let lines: String = calls.iter().map(line).collect();
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(lines.as_bytes())
-            .and_then(|()| file.sync_data())
+        // Whoever calls a tool meanwhile does not wait for the disk.
+        let written = tokio::task::spawn_blocking(move || {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.write_all(lines.as_bytes()).and_then(|()| file.sync_data())
+        });
+        written
+            .await
+            .map_err(std::io::Error::other)
+            .flatten()
             .map_err(|error| Fault::transient(format!("writing the tool log: {error}")))
     }
 
