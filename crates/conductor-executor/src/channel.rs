@@ -2,7 +2,7 @@
 //!
 //! Lengths are capped, ids are issued here, each request has one result, and output comes only as far as it was granted.
 //! Whoever breaks that is lost, and so is everything under way (S-16). Sending never waits and is never cut in half by
-//! a caller that leaves; one task reads, one sends what the pipe did not take at once.
+//! a caller that leaves; one task reads, and so does an asker for a moment; one sends what the pipe did not take at once.
 //! This module does not know what carries the frames, nor what a sandbox is.
 
 mod gathered;
@@ -28,6 +28,9 @@ pub(crate) const CREDIT: u32 = 1024 * 1024;
 
 /// How many bytes are granted at once: fewer orders for a command that prints much.
 const GRANT: u32 = CREDIT / 4;
+
+/// How often the pipe is read before others have their turn.
+const READS: usize = 8;
 
 /// How long an asker looks for an answer before it goes to sleep.
 const MOMENT: Duration = Duration::from_micros(100);
@@ -72,13 +75,27 @@ pub(crate) struct Channel(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     sender: pipe::Sender,
-    responses: pipe::Receiver,
-    decoder: Mutex<Decoder<Response>>,
+    /// Gone with the guest, so that nothing more is read of it, and it notices.
+    inlet: Mutex<Option<Inlet>>,
     state: Mutex<State>,
     /// How many more askers go to sleep at once.
     sleepers: AtomicU32,
     has_unsent: Notify,
     lost: watch::Sender<Option<Lost>>,
+}
+
+#[derive(Debug)]
+struct Inlet {
+    responses: Arc<pipe::Receiver>,
+    decoder: Decoder<Response>,
+}
+
+/// How a look at the pipe left it.
+#[derive(Debug, PartialEq, Eq)]
+enum Pipe {
+    Empty,
+    /// Or not looked into to its bottom.
+    Full,
 }
 
 #[derive(Debug, Default)]
@@ -129,16 +146,20 @@ impl Channel {
             calls,
             ..State::default()
         };
+        let responses = Arc::new(responses);
+        let inlet = Inlet {
+            responses: Arc::clone(&responses),
+            decoder,
+        };
         let shared = Arc::new(Shared {
             sender: orders,
-            responses,
-            decoder: Mutex::new(decoder),
+            inlet: Mutex::new(Some(inlet)),
             state: Mutex::new(state),
             sleepers: AtomicU32::new(0),
             has_unsent: Notify::new(),
             lost: watch::Sender::new(None),
         });
-        tokio::spawn(read(Arc::clone(&shared)));
+        tokio::spawn(read(Arc::clone(&shared), responses));
         tokio::spawn(send_unsent(Arc::clone(&shared)));
         Self(shared)
     }
@@ -212,23 +233,19 @@ impl Call {
     /// it does not help.
     pub(crate) async fn prompt_answer(&mut self) -> Result<Answer, Lost> {
         let shared = &self.channel.0;
-        let sleeps = |left: u32| left.checked_sub(1);
-        if shared.sleepers.fetch_update(Relaxed, Relaxed, sleeps).is_err() {
+        if shared.may_look() {
             let begun = now();
-            while begun.elapsed() < MOMENT {
-                if let Some(mut decoder) = shared.decoder.try_lock().ok()
-                    && let Err(lost) = shared.receive(&mut decoder, |room| {
-                        Ok(rustix::io::read(&shared.responses, room)?)
-                    })
-                {
-                    drop(decoder);
-                    return Err(shared.lose(lost));
-                }
+            loop {
+                shared.look();
+                // Also when the guest was lost just now: what it answered before that counts.
                 if let Ok(answer) = self.done.try_recv() {
                     return answer;
                 }
+                if begun.elapsed() >= MOMENT {
+                    shared.sleepers.store(SLEEPERS, Relaxed);
+                    break;
+                }
             }
-            shared.sleepers.store(SLEEPERS, Relaxed);
         }
         self.answer().await
     }
@@ -295,26 +312,57 @@ impl Shared {
         Ok(false)
     }
 
-    fn decoder(&self) -> MutexGuard<'_, Decoder<Response>> {
-        self.decoder.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inlet(&self) -> MutexGuard<'_, Option<Inlet>> {
+        self.inlet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what has come, without waiting for more.
+    /// Tells whether an asker may look for its answer itself: not while its question is still on the way, and not soon
+    /// after somebody looked in vain.
+    fn may_look(&self) -> bool {
+        let one_less = |sleepers: u32| sleepers.checked_sub(1);
+        self.state().unsent.is_empty() && self.sleepers.fetch_update(Relaxed, Relaxed, one_less).is_err()
+    }
+
+    /// Takes in what has come, in the place of the task that reads; that one is told by the kernel all the same.
+    fn look(&self) {
+        let Ok(mut inlet) = self.inlet.try_lock() else {
+            return;
+        };
+        let looked = self.receive(&mut inlet, |pipe, room| Ok(rustix::io::read(pipe, room)?));
+        drop(inlet);
+        if let Err(lost) = looked {
+            self.lose(lost);
+        }
+    }
+
+    /// Takes in what has come, without waiting for more, and for a bounded time: a guest may fill the pipe faster than it
+    /// is emptied. After a violation nothing more is read.
     fn receive(
         &self,
-        decoder: &mut Decoder<Response>,
-        read: impl Fn(&mut [u8]) -> io::Result<usize>,
-    ) -> Result<(), Lost> {
-        loop {
-            match read(decoder.room()) {
-                Ok(0) if decoder.is_between_frames() => return Err(Lost::Ended),
-                Ok(0) => return Err(Lost::Torn),
-                Ok(count) => decoder.filled(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(Lost::Failed(error.to_string())),
+        inlet: &mut Option<Inlet>,
+        read: impl Fn(&pipe::Receiver, &mut [u8]) -> io::Result<usize>,
+    ) -> Result<Pipe, Lost> {
+        let Some(Inlet { responses, decoder }) = inlet else {
+            return Err(Lost::Closed);
+        };
+        let mut receive = || {
+            for _ in 0..READS {
+                match read(responses, decoder.room()) {
+                    Ok(0) if decoder.is_between_frames() => return Err(Lost::Ended),
+                    Ok(0) => return Err(Lost::Torn),
+                    Ok(count) => decoder.filled(count),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Pipe::Empty),
+                    Err(error) => return Err(Lost::Failed(error.to_string())),
+                }
+                self.take_in(decoder)?;
             }
-            self.take_in(decoder)?;
+            Ok(Pipe::Full)
+        };
+        let received = receive();
+        if received.is_err() {
+            *inlet = None;
         }
+        received
     }
 
     /// Takes in every whole frame.
@@ -369,20 +417,25 @@ impl Shared {
             // The caller may have left.
             let _ = pending.done.send(Err(lost.clone()));
         }
+        drop(state);
+        *self.inlet() = None;
         lost
     }
 }
 
-async fn read(shared: Arc<Shared>) {
+async fn read(shared: Arc<Shared>, responses: Arc<pipe::Receiver>) {
     let mut lost = shared.lost.subscribe();
     let reading = async {
         loop {
-            if let Err(error) = shared.responses.readable().await {
+            if let Err(error) = responses.readable().await {
                 return Lost::Failed(error.to_string());
             }
-            let mut decoder = shared.decoder();
-            if let Err(lost) = shared.receive(&mut decoder, |room| shared.responses.try_read(room)) {
-                return lost;
+            let received = shared.receive(&mut shared.inlet(), pipe::Receiver::try_read);
+            match received {
+                Ok(Pipe::Empty) => {}
+                // Nothing above waits while there is more to read, and others want their turn.
+                Ok(Pipe::Full) => tokio::task::yield_now().await,
+                Err(lost) => return lost,
             }
         }
     };

@@ -110,10 +110,27 @@ impl Command {
     /// A server works for many at once. Everything else waits for one thing after another, and is answered sooner when
     /// no other thread must be woken for it.
     pub(crate) fn threads(&self) -> Threads {
-        if matches!(self, Self::Serve(_) | Self::Demo(_)) {
-            Threads::Several
-        } else {
-            Threads::One
+        match self {
+            Self::Serve(_) | Self::Demo(_) => Threads::Several,
+            Self::Project(_)
+            | Self::Repo(_)
+            | Self::Egress(_)
+            | Self::Policy(_)
+            | Self::Run(_)
+            | Self::Approvals
+            | Self::Bulk(_)
+            | Self::Open(_)
+            | Self::Operator(_)
+            | Self::Token(_)
+            | Self::Audit(_)
+            | Self::Metrics(_)
+            | Self::Projections(_)
+            | Self::KillSwitch(_)
+            | Self::Skills(_)
+            | Self::Exec(_)
+            | Self::Tools(_)
+            | Self::Doctor(_)
+            | Self::Completions(_) => Threads::One,
         }
     }
 }

@@ -38,8 +38,9 @@ pub(super) struct Lifted<'a> {
     pub(super) now: Timestamp,
 }
 
-/// How many verdicts are remembered.
+/// How many verdicts are remembered, and about how long a path.
 const MEMORY: usize = 512;
+const LONGEST_REMEMBERED: usize = 1024;
 
 /// Asks the policies whether a role may call a tool; what is not plainly allowed is not done.
 ///
@@ -62,15 +63,18 @@ impl Judge {
 
     /// Asks the policies alone.
     pub(super) fn judge(&self, request: &ToolRequest, whose: Whose) -> Verdict {
+        let nothing = Lifted {
+            reliefs: &[],
+            now: Timestamp::default(),
+        };
+        if path(request).len() > LONGEST_REMEMBERED {
+            return self.judge_with(request, whose, nothing);
+        }
         let asked = (request.name(), path(request).to_owned(), whose);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verdict) = known.get(&asked) {
             return verdict.clone();
         }
-        let nothing = Lifted {
-            reliefs: &[],
-            now: Timestamp::default(),
-        };
         let verdict = self.judge_with(request, whose, nothing);
         if known.len() == MEMORY {
             known.clear();
@@ -383,6 +387,10 @@ mod tests {
             assert!((1..=MEMORY).contains(&known), "{known}");
         }
         assert_eq!(policy(&create(".git/a"), Whose::Own), "git-directory");
+        let before = judge.known.lock().expect("nobody panicked").len();
+        let long = format!(".git/{}", "a".repeat(LONGEST_REMEMBERED));
+        assert_eq!(policy(&create(&long), Whose::Own), "git-directory");
+        assert_eq!(judge.known.lock().expect("nobody panicked").len(), before);
     }
 
     /// SEC-3, TOOL-4.

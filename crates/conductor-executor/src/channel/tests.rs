@@ -163,12 +163,71 @@ async fn whoever_looks_itself_is_not_fooled_either() {
     assert_eq!(lost(bystander).await, forged);
 
     let (channel, mut hostile) = open();
-    let mut call = ping(&channel);
+    let ready = Response::Ready { protocol: 1, pid: 1 };
+    let (mut answered, mut left) = (ping(&channel), ping(&channel));
+    hostile.say(1, ready.clone());
     hostile.leave();
-    assert_eq!(
-        call.prompt_answer().await.expect_err("the guest is lost"),
-        Lost::Ended
-    );
+    // What was answered before the end is answered.
+    assert_eq!(answered.prompt_answer().await.unwrap().result, ready);
+    let ended = left.prompt_answer().await.expect_err("the guest is lost");
+    assert_eq!(ended, Lost::Ended);
+    assert!(channel.0.inlet().is_none());
+}
+
+/// EXEC-7, S-16: a guest that says nothing at such a rate that the pipe is never empty keeps nobody from a time-out, neither
+/// where the task reads nor where an asker looks.
+#[tokio::test]
+async fn a_guest_that_never_stops_talking_takes_up_no_thread() {
+    for looks in [false, true] {
+        let (channel, mut hostile) = open();
+        let view = Request::View {
+            path: "a".into(),
+            range: Range::Whole,
+        };
+        let mut call = channel.begin(view, Gathered::Bytes(Vec::new())).unwrap();
+        let talking = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let (id, body) = (RequestId(1), Response::FileBytes(Vec::new()));
+            Frame { id, body }.encode(&mut bytes).unwrap();
+            let much = bytes.repeat(4096);
+            let mut responses = hostile.responses.take().unwrap();
+            while responses.write_all(&much).is_ok() {}
+        });
+        let moment = Duration::from_millis(50);
+        let answer = if looks {
+            tokio::time::timeout(moment, call.prompt_answer()).await
+        } else {
+            tokio::time::timeout(moment, call.answer()).await
+        };
+        assert!(answer.is_err(), "the time-out counts");
+        // It notices that nobody listens any more, although its channel is still held.
+        channel.lose(Lost::Silent);
+        tokio::task::yield_now().await;
+        let left = tokio::task::spawn_blocking(move || talking.join());
+        left.await.unwrap().unwrap();
+    }
+}
+
+/// EXEC-7, S-16: whoever reads, reads for a bounded time, whatever there is.
+#[tokio::test]
+async fn a_turn_at_the_pipe_ends_though_there_is_always_more() {
+    let (channel, _hostile) = open();
+    let view = Request::View {
+        path: "a".into(),
+        range: Range::Whole,
+    };
+    let _call = channel.begin(view, Gathered::Bytes(Vec::new())).unwrap();
+    let mut frame = Vec::new();
+    let (id, body) = (RequestId(1), Response::FileBytes(Vec::new()));
+    Frame { id, body }.encode(&mut frame).unwrap();
+    let reads = std::cell::Cell::new(0);
+    let received = channel.0.receive(&mut channel.0.inlet(), |_, room| {
+        reads.set(reads.get() + 1);
+        assert!(reads.get() <= READS, "it never ends");
+        room[..frame.len()].copy_from_slice(&frame);
+        Ok(frame.len())
+    });
+    assert_eq!((received, reads.get()), (Ok(Pipe::Full), READS));
 }
 
 /// What has come is seen without the task that reads, for others too; what has not is waited for, and for a while nobody looks.

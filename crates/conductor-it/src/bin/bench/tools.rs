@@ -62,13 +62,18 @@ pub(crate) fn figures(calls: usize) -> Result<()> {
     let sources = sources()?;
     let text: Vec<u8> = sources.iter().flatten().copied().cycle().take(TEXT).collect();
     bar("redaction", redaction(&text) >= REDACTION);
-    bar("search", search(dir.path(), &sources)? >= SEARCH);
-    let begun = Instant::now();
-    std::hint::black_box(secret::scan(&text));
-    println!(
-        "search of one long text: {:.0} MB/s",
-        rate(text.len(), begun.elapsed())
-    );
+    let (mut files, mut bytes) = (Vec::new(), 0);
+    for source in sources.iter().cycle() {
+        if bytes >= TREE {
+            break;
+        }
+        files.push(source.as_slice());
+        bytes += source.len();
+    }
+    bar("search", search(&dir.path().join("tree"), &files)? >= SEARCH);
+    // Where ripgrep need not open a file every few microseconds, it is at its best; there is no bar for that.
+    let pieces: Vec<&[u8]> = text.chunks(256 << 10).collect();
+    search(&dir.path().join("pieces"), &pieces)?;
     ensure!(missed.is_empty(), "bars that were missed: {}", missed.join(", "));
     Ok(())
 }
@@ -202,12 +207,13 @@ fn by_protocol(dir: &Path, calls: usize) -> Result<(f64, f64)> {
         ensure!(seen.contains(&old), "our file is not as it should be");
         let (b, seen) = them.call("read_text_file", &json!({ "path": their_path }))?;
         ensure!(seen.contains(&old), "their file is not as it should be");
+        let edit = json!({ "path": their_path, "edits": [{ "oldText": old, "newText": new }] });
+        let (d, _done) = them.call("edit_file", &edit)?;
+        // Last, so that what we do after the answer falls into a time of our own.
         let (c, _done) = us.call(
             "str_replace",
             &json!({ "path": "file.rs", "old": old, "new": new }),
         )?;
-        let edit = json!({ "path": their_path, "edits": [{ "oldText": old, "newText": new }] });
-        let (d, _done) = them.call("edit_file", &edit)?;
         if is_warm {
             view.0.push(a);
             view.1.push(b);
@@ -315,23 +321,17 @@ fn redaction(text: &[u8]) -> f64 {
     ratio
 }
 
-/// The search for secrets in a tree of sources, against ripgrep with nine patterns, each on one thread.
-fn search(dir: &Path, sources: &[Vec<u8>]) -> Result<f64> {
-    let tree = dir.join("tree");
-    std::fs::create_dir(&tree)?;
-    let (mut files, mut bytes) = (0, 0);
-    for source in sources.iter().cycle() {
-        if bytes >= TREE {
-            break;
-        }
-        std::fs::write(tree.join(format!("{files:05}.rs")), source)?;
-        files += 1;
-        bytes += source.len();
+/// The search for secrets in a tree of files, against ripgrep with nine patterns, each on one thread.
+fn search(tree: &Path, files: &[&[u8]]) -> Result<f64> {
+    std::fs::create_dir(tree)?;
+    for (number, file) in files.iter().enumerate() {
+        std::fs::write(tree.join(format!("{number:05}.rs")), file)?;
     }
+    let bytes = files.iter().map(|file| file.len()).sum();
     let (mut ours, mut theirs) = (vec![], vec![]);
     for _ in 0..ROUNDS {
         let begun = Instant::now();
-        for entry in std::fs::read_dir(&tree)? {
+        for entry in std::fs::read_dir(tree)? {
             let bytes = std::fs::read(entry?.path())?;
             std::hint::black_box(secret::scan(&bytes));
         }
@@ -339,7 +339,7 @@ fn search(dir: &Path, sources: &[Vec<u8>]) -> Result<f64> {
         let mut rg = Command::new("rg");
         rg.args(["--threads", "1", "--no-config", "--no-ignore", "--count-matches"])
             .args(PATTERNS.iter().flat_map(|pattern| ["--regexp", pattern]))
-            .arg(&tree)
+            .arg(tree)
             .stdout(Stdio::null());
         let begun = Instant::now();
         // Whether it finds anything is not the question.
@@ -350,7 +350,8 @@ fn search(dir: &Path, sources: &[Vec<u8>]) -> Result<f64> {
     let (ours, theirs) = (median(ours), median(theirs));
     let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
     println!(
-        "search of {files} files: {:.0} MB/s, ripgrep with nine patterns {:.0} MB/s, ratio {ratio:.2} (bar {SEARCH})",
+        "search of {} files: {:.0} MB/s, ripgrep with nine patterns {:.0} MB/s, ratio {ratio:.2} (bar for a tree {SEARCH})",
+        files.len(),
         rate(bytes, ours),
         rate(bytes, theirs)
     );
