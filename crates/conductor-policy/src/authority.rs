@@ -297,6 +297,13 @@ fn rule(layer: Layer, policy: &cedar_policy::Policy) -> Result<Rule, String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn only_policies_about_an_action_are_asked_about_it() {
+        let asked = |action| Authority::shipped().policies[&action].policies().count();
+        let counts = [Action::View, Action::StrReplace, Action::Bash, Action::Connect].map(asked);
+        assert_eq!(counts, [1, 3, 1, 0]);
+    }
+
     /// A policy about a group would not be found by its members; a forbidding one would be passed over.
     #[test]
     fn every_action_of_the_schema_is_known_and_none_is_a_group() {
