@@ -19,6 +19,7 @@ fn key(kind: KeyKind, secret: &str, ends_at: i64) -> Key {
         kind,
         hash: Digest::of(secret.as_bytes()),
         holder: Holder::Operator(name("ann")),
+        since: Timestamp(7),
         ends_at: Timestamp(ends_at),
     }
 }
@@ -52,12 +53,16 @@ pub(crate) async fn a_key_is_found_until_its_time_is_over(subject: &Subject) {
     assert_eq!(find(subject, &session, 19).await, Some(session.clone()));
     assert_eq!(find(subject, &session, 20).await, None);
     let longer = key(KeyKind::Session, "a", 40);
-    keep(subject, &longer, 11).await;
+    let renewed = Key {
+        since: Timestamp(11),
+        ..longer.clone()
+    };
+    keep(subject, &renewed, 11).await;
     keep(subject, &session, 12).await;
     assert_eq!(
         find(subject, &session, 39).await,
         Some(longer.clone()),
-        "the later time"
+        "the later time, and since when it was kept first"
     );
     keep(subject, &key(KeyKind::Session, "b", 90), 40).await;
     assert_eq!(
@@ -104,7 +109,7 @@ pub(crate) async fn a_key_that_was_taken_away_is_not_lengthened(subject: &Subjec
     assert!(!lengthen(subject, &session, 60).await, "it was ended");
     assert_eq!(find(subject, &session, 11).await, None);
     keep(subject, &session, 10).await;
-    let taken = subject.keys.take_all(&name("ann")).await;
+    let taken = subject.keys.take_all(&session.holder).await;
     taken.expect("the store answers");
     assert!(!lengthen(subject, &session, 60).await, "all of theirs were");
     assert_eq!(find(subject, &session, 11).await, None);
@@ -141,7 +146,7 @@ pub(crate) async fn an_operators_keys_go_together_and_nobody_elses(subject: &Sub
         keep(subject, key, 10).await;
     }
     for _ in 0..2 {
-        let taken = subject.keys.take_all(&name("ann")).await;
+        let taken = subject.keys.take_all(&theirs[0].holder).await;
         taken.expect("the store answers");
     }
     for key in &theirs {
@@ -150,6 +155,11 @@ pub(crate) async fn an_operators_keys_go_together_and_nobody_elses(subject: &Sub
     for key in &others {
         assert_eq!(find(subject, key, 11).await.as_ref(), Some(key));
     }
+    let [colleague, owner] = &others;
+    let taken = subject.keys.take_all(&owner.holder).await;
+    taken.expect("the store answers");
+    assert_eq!(find(subject, owner, 11).await, None, "an owner's go, too");
+    assert_eq!(find(subject, colleague, 11).await.as_ref(), Some(colleague));
 }
 
 /// SEC-7.

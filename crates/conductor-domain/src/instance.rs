@@ -359,6 +359,10 @@ fn change_staff(
         | StaffChange::Remove { .. }
         | StaffChange::Password { .. }
         | StaffChange::SignIn { .. }
+        | StaffChange::Link { .. }
+        | StaffChange::Enter { .. }
+        | StaffChange::Leave { .. }
+        | StaffChange::SignOut { .. }
         | StaffChange::Revoke { .. } => None,
     };
     if let Some(unknown) = project.filter(|project| !instance.projects.contains(*project)) {

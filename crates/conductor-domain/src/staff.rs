@@ -80,7 +80,26 @@ pub struct Staff {
     pub tokens: BTreeMap<TokenId, Token>,
 }
 
-/// A change of the staff.
+/// Whoever comes to the pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holder {
+    /// Whoever has the data directory, under this name; may do everything.
+    Owner(OperatorName),
+    /// An operator of the staff.
+    Operator(OperatorName),
+}
+
+impl Holder {
+    /// The name.
+    pub fn name(&self) -> &OperatorName {
+        match self {
+            Self::Owner(name) | Self::Operator(name) => name,
+        }
+    }
+}
+
+/// A change of the staff, or a step over the threshold of the pages, which changes nothing and is kept all the same (SEC-7).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "change")]
 pub enum StaffChange {
@@ -108,10 +127,30 @@ pub enum StaffChange {
         /// Who.
         operator: OperatorName,
     },
-    /// Somebody came in with name and password; changes nothing and is kept all the same (SEC-7).
+    /// Somebody came in with name and password.
     SignIn {
         /// Who.
         operator: OperatorName,
+    },
+    /// Somebody asked for a link that opens one session.
+    Link {
+        /// For whom.
+        holder: Holder,
+    },
+    /// Somebody came in by a link.
+    Enter {
+        /// Who.
+        holder: Holder,
+    },
+    /// Somebody left, and one session ends.
+    Leave {
+        /// Who.
+        holder: Holder,
+    },
+    /// All of somebody's links and sessions end.
+    SignOut {
+        /// Whose.
+        holder: Holder,
     },
     /// A program gets a token.
     Issue {
@@ -202,6 +241,13 @@ impl Staff {
             StaffChange::Remove { operator }
             | StaffChange::Password { operator }
             | StaffChange::SignIn { operator } => known(operator).map(|_rank| true),
+            StaffChange::Link { holder }
+            | StaffChange::Enter { holder }
+            | StaffChange::Leave { holder }
+            | StaffChange::SignOut { holder } => match holder {
+                Holder::Owner(_) => Ok(true),
+                Holder::Operator(operator) => known(operator).map(|_rank| true),
+            },
             StaffChange::Issue { id, token } => {
                 known(&token.operator)?;
                 if self.tokens.contains_key(id) {
@@ -224,7 +270,12 @@ impl Staff {
                 self.operators.remove(operator);
                 self.tokens.retain(|_id, token| token.operator != *operator);
             }
-            StaffChange::Password { .. } | StaffChange::SignIn { .. } => {}
+            StaffChange::Password { .. }
+            | StaffChange::SignIn { .. }
+            | StaffChange::Link { .. }
+            | StaffChange::Enter { .. }
+            | StaffChange::Leave { .. }
+            | StaffChange::SignOut { .. } => {}
             StaffChange::Issue { id, token } => {
                 self.tokens.insert(id.clone(), token.clone());
             }

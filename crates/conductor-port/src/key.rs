@@ -9,6 +9,8 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::OperatorName;
 use conductor_domain::time::Timestamp;
 
+pub use conductor_domain::staff::Holder;
+
 /// What a key is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyKind {
@@ -28,24 +30,6 @@ impl KeyKind {
     }
 }
 
-/// Whose a key is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Holder {
-    /// Whoever has the data directory, under this name; may do everything.
-    Owner(OperatorName),
-    /// An operator of the staff.
-    Operator(OperatorName),
-}
-
-impl Holder {
-    /// The name.
-    pub fn name(&self) -> &OperatorName {
-        match self {
-            Self::Owner(name) | Self::Operator(name) => name,
-        }
-    }
-}
-
 /// A key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
@@ -55,6 +39,8 @@ pub struct Key {
     pub hash: Digest,
     /// Whose it is.
     pub holder: Holder,
+    /// Since when.
+    pub since: Timestamp,
     /// Until when.
     pub ends_at: Timestamp,
 }
@@ -76,8 +62,9 @@ pub trait Keys: Send + Sync + std::fmt::Debug {
     /// Takes a key away and returns it, to one caller only; nothing when its time is over. If repeated: nothing.
     async fn take(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault>;
 
-    /// Takes all keys of an operator of the staff away; an owner of the same name keeps theirs. If repeated: nothing changes.
-    async fn take_all(&self, operator: &OperatorName) -> Result<(), Fault>;
+    /// Takes all keys of somebody away; an operator of the staff and an owner of the same name are two. If repeated: nothing
+    /// changes.
+    async fn take_all(&self, holder: &Holder) -> Result<(), Fault>;
 
     /// Keeps the hash of an operator's password in the place of the one before; `None` forgets it.
     async fn set_password(&self, operator: &OperatorName, hash: Option<&str>) -> Result<(), Fault>;

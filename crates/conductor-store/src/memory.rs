@@ -316,9 +316,8 @@ impl Keys for Memory {
         Ok(state.keys.remove(hash).filter(|key| now < key.ends_at))
     }
 
-    async fn take_all(&self, operator: &OperatorName) -> Result<(), Fault> {
-        let theirs = key::Holder::Operator(operator.clone());
-        self.state().keys.retain(|_hash, key| key.holder != theirs);
+    async fn take_all(&self, holder: &key::Holder) -> Result<(), Fault> {
+        self.state().keys.retain(|_hash, key| key.holder != *holder);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Tests of who gets in and what they may do, at the door as a whole (SEC-7, S-55).
 
+mod coming;
 mod project;
 
 use std::net::{IpAddr, SocketAddr};
@@ -128,6 +129,7 @@ pub(crate) async fn session_of(fake: &Fake, operator: &str) -> String {
         kind: KeyKind::Session,
         hash: Digest::of(secret.as_bytes()),
         holder: Holder::Operator(name(operator)),
+        since: now,
         ends_at: now.after(Millis::hours(12)),
     };
     fake.keys().keep(&session, now).await.expect("kept");
@@ -183,7 +185,7 @@ async fn every_address_is_for_its_ranks_and_no_other() {
 #[test]
 fn the_table_gives_nobody_too_much() {
     for operation in OPERATIONS {
-        let is_own = operation.name == "revoke_token";
+        let is_own = ["revoke_token", "sign_out"].contains(&operation.name);
         let is_for_all = !operation.changes || is_own;
         assert_eq!(is_for_all, operation.rank == Rank::Viewer, "{}", operation.name);
         let admins = [

@@ -23,6 +23,8 @@ use crate::error::Error;
 pub(crate) const LINK_LIFE: Millis = Millis::minutes(10);
 /// How long a session lasts after its last request.
 pub(crate) const SESSION_LIFE: Millis = Millis::hours(12);
+/// How long a session lasts at most, however much it is used: a cookie that leaked is not good for ever.
+pub(crate) const LONGEST_SESSION: Millis = Millis::hours(7 * 24);
 /// How often a session that is used is made to last longer; not at every request, because that is a write.
 const RENEWED_EVERY: Millis = Millis::minutes(10);
 /// How long a watcher is believed to be inside still; not asked at every event, because hundreds may watch.
@@ -167,8 +169,9 @@ pub(crate) async fn visitor(
     let Some(rank) = rank_of(door, &key.holder).await? else {
         return Ok(None);
     };
-    if key.ends_at < now.after(Millis(SESSION_LIFE.0 - RENEWED_EVERY.0)) {
-        let ends_at = now.after(SESSION_LIFE);
+    let last = key.since.after(LONGEST_SESSION);
+    if key.ends_at < now.after(Millis(SESSION_LIFE.0 - RENEWED_EVERY.0)).min(last) {
+        let ends_at = now.after(SESSION_LIFE).min(last);
         // Who left since the session was found is outside: it is made longer, and never made anew.
         if !door.keys.lengthen(KeyKind::Session, &hash, ends_at).await? {
             return Ok(None);
@@ -194,6 +197,7 @@ pub(crate) async fn open_session(door: &Door, holder: Holder, before: Option<&st
         kind: KeyKind::Session,
         hash: Digest::of(secret.as_bytes()),
         holder,
+        since: now,
         ends_at: now.after(SESSION_LIFE),
     };
     door.keys.keep(&session, now).await?;

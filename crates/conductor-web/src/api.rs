@@ -36,7 +36,7 @@ pub use run::{
     SkillView, Started, StateChange, TalkView, TestView, TextView, WriteList, WriteView,
 };
 pub use staff::{
-    AddOperator, ChangeRank, IssueToken, IssuedToken, OperatorList, OperatorView, SetPassword, TokenList,
-    TokenView,
+    AddOperator, ChangeRank, IssueToken, IssuedToken, OperatorList, OperatorView, SetPassword, SignOut,
+    TokenList, TokenView,
 };
 pub use work::{CallList, CallView, ChangeView, ChangedFile};

@@ -15,8 +15,8 @@ use crate::api::{
     GrantList, GrantOverride, Health, InstanceView, IssueToken, IssuedToken, KillSwitch, LinkView,
     MetricsView, Nothing, OperatorList, PlanRisks, PolicyExpectations, PolicyList, PolicyPlace,
     PolicyQuestion, PolicyTexts, ProjectList, RecordList, RecordView, RegisterRepo, ReplayView, RepoList,
-    RepoView, Reprioritize, RevokeOverride, RulingView, RunDetail, RunList, SetPassword, SetPolicy, StartRun,
-    Started, TokenList, VersionList, WriteList,
+    RepoView, Reprioritize, RevokeOverride, RulingView, RunDetail, RunList, SetPassword, SetPolicy, SignOut,
+    StartRun, Started, TokenList, VersionList, WriteList,
 };
 use crate::door::Door;
 use crate::guard::Reach;
@@ -414,6 +414,12 @@ pub const OPERATIONS: &[Operation] = &[
     })
     .needs(Rank::Admin)
     .by(&["open"]),
+    changing("/sign-out", "sign_out", "Ends all links and sessions of an operator, for admins; your own when nobody is named.", shape::<SignOut>, Answers::Ok(shape::<AcceptedView>), || {
+        post(handle::staff::end_sessions)
+    })
+    .needs(Rank::Viewer)
+    .by(&["operator sign-out"])
+    .on(&["/sign-out", "/operators/change"]),
     reading("/operators", "list_operators", "Lists who works here from afar.", shape::<OperatorList>, || {
         get(handle::staff::operators)
     })

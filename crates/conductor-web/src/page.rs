@@ -71,6 +71,7 @@ pub(crate) const FORMS: &[Form] = &[
     ("/password", Rank::Viewer, || post(settings::password)),
     ("/tokens/issue", Rank::Viewer, || post(settings::issue)),
     ("/tokens/revoke", Rank::Viewer, || post(settings::revoke)),
+    ("/sign-out", Rank::Viewer, || post(settings::sign_out)),
     ("/leave", Rank::Viewer, || post(enter::leave)),
 ];
 

@@ -2,8 +2,8 @@
 
 use conductor_domain::digest::Digest;
 use conductor_domain::id::{ProjectId, TokenId};
-use conductor_domain::instance::{Instance, InstanceInput, decide_instance, evolve_instance};
-use conductor_domain::staff::{Rank, StaffChange, Token};
+use conductor_domain::instance::{Instance, InstanceEvent, InstanceInput, decide_instance, evolve_instance};
+use conductor_domain::staff::{Holder, Rank, StaffChange, Token};
 use conductor_domain::time::Timestamp;
 
 use crate::world::operator;
@@ -154,5 +154,35 @@ fn the_same_rank_again_is_nothing() {
     assert_eq!(Rank::ALL.map(Rank::as_str), ["viewer", "operator", "admin"]);
     for name in ["", "CI", "a b", "../x", &"a".repeat(65)] {
         assert!(TokenId::parse(name).is_err(), "{name}");
+    }
+}
+
+/// SEC-7: every step over the threshold is kept and changes nothing; the owner is always known, others while they work here.
+#[test]
+fn who_comes_and_goes_is_kept_and_changes_nothing() {
+    let mut instance = Instance::default();
+    assert_eq!(change(&mut instance, add("bob", Rank::Viewer)), Ok(()));
+    assert_eq!(change(&mut instance, issue("ci", "bob", Rank::Viewer)), Ok(()));
+    let steps: [fn(Holder) -> StaffChange; 4] = [
+        |holder| StaffChange::Link { holder },
+        |holder| StaffChange::Enter { holder },
+        |holder| StaffChange::Leave { holder },
+        |holder| StaffChange::SignOut { holder },
+    ];
+    for step in steps {
+        for holder in [Holder::Owner(operator("ann")), Holder::Operator(operator("bob"))] {
+            assert!(["ann", "bob"].contains(&holder.name().as_str()));
+            let by = holder.name().clone();
+            let change = step(holder);
+            let input = InstanceInput::ChangeStaff {
+                by: by.clone(),
+                change: change.clone(),
+            };
+            let kept = InstanceEvent::StaffChanged { by, change };
+            assert_eq!(decide_instance(&instance, &input), Ok(vec![kept.clone()]));
+            assert_eq!(evolve_instance(instance.clone(), &kept), instance);
+        }
+        let stranger = step(Holder::Operator(operator("eve")));
+        assert_eq!(change(&mut instance, stranger), Err("CDR0221"));
     }
 }

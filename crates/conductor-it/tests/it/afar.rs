@@ -169,6 +169,17 @@ async fn an_operator_works_from_afar(kept: Kept) -> Result<()> {
         again.status() == StatusCode::OK,
         "the session did not outlive the server"
     );
+    stage.program.say(&["operator", "sign-out", "bob"])?.done()?;
+    let outside = afar.get("/", &cookie).await?;
+    ensure!(
+        outside.status() == StatusCode::UNAUTHORIZED,
+        "signed out everywhere: {outside:?}"
+    );
+    let came = afar.login("bob", &password).await?;
+    let cookie = came.headers()[header::SET_COOKIE].to_str()?.to_owned();
+    let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+    let back = afar.get("/", &cookie).await?;
+    ensure!(back.status() == StatusCode::OK, "{back:?}");
     stage.program.say(&["operator", "remove", "bob"])?.done()?;
     let outside = afar.get("/", &cookie).await?;
     ensure!(outside.status() == StatusCode::UNAUTHORIZED, "{outside:?}");

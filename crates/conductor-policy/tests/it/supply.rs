@@ -296,7 +296,8 @@ fn manifests_and_lock_files_are_known_by_name() {
 fn a_file_that_is_too_long_is_listed() {
     const LARGEST: usize = 32 * 1024 * 1024;
     let of = |length: usize| {
-        let after = format!("left-pad{}", "\n".repeat(length - 8));
+        let name = "left-pad\n#";
+        let after = format!("{name}{}", "x".repeat(length - name.len()));
         compare(&[ChangedFile {
             path: "requirements.txt",
             before: b"",

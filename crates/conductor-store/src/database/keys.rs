@@ -14,9 +14,10 @@ use super::conn::{Conn, Row};
 use super::writer::{Failed, Write};
 use super::{Database, sql};
 
-/// Whose a key is and until when, as it is kept.
+/// Whose a key is, since and until when, as it is kept.
 struct Held {
     holder: Holder,
+    since: Timestamp,
     ends_at: Timestamp,
 }
 
@@ -28,7 +29,15 @@ fn held(row: &Row) -> Result<Held, sqlx::Error> {
             _ => Holder::Owner(name),
         },
         ends_at: Timestamp(row.int(2)?),
+        since: Timestamp(row.int(3)?),
     })
+}
+
+fn is_owner(holder: &Holder) -> i64 {
+    match holder {
+        Holder::Owner(_) => 1,
+        Holder::Operator(_) => 0,
+    }
 }
 
 fn only_text(row: &Row) -> Result<String, sqlx::Error> {
@@ -40,6 +49,7 @@ fn key(kind: KeyKind, hash: &Digest, held: Held) -> Key {
         kind,
         hash: hash.clone(),
         holder: held.holder,
+        since: held.since,
         ends_at: held.ends_at,
     }
 }
@@ -60,16 +70,13 @@ impl Write for Keep {
 
     async fn apply(&self, conn: &mut Conn) -> Result<(), Failed<Fault>> {
         conn.execute(sql::FORGET_KEYS, &[Int(self.now.0)]).await?;
-        let is_owner = match self.key.holder {
-            Holder::Owner(_) => 1,
-            Holder::Operator(_) => 0,
-        };
         let args = [
             Text(self.key.hash.as_str()),
             Text(self.key.kind.as_str()),
-            Int(is_owner),
+            Int(is_owner(&self.key.holder)),
             Text(self.key.holder.name().as_str()),
             Int(self.key.ends_at.0),
+            Int(self.key.since.0),
         ];
         conn.execute(sql::KEEP_KEY, &args).await?;
         Ok(())
@@ -126,7 +133,7 @@ impl Write for Take {
     }
 }
 
-struct TakeAll(OperatorName);
+struct TakeAll(Holder);
 
 #[async_trait]
 impl Write for TakeAll {
@@ -134,11 +141,12 @@ impl Write for TakeAll {
     type Refused = Fault;
 
     fn attempted(&self) -> String {
-        format!("take all keys of {} away", self.0)
+        format!("take all keys of {} away", self.0.name())
     }
 
     async fn apply(&self, conn: &mut Conn) -> Result<(), Failed<Fault>> {
-        conn.execute(sql::TAKE_ALL_KEYS, &[Text(self.0.as_str())]).await?;
+        let args = [Text(self.0.name().as_str()), Int(is_owner(&self.0))];
+        conn.execute(sql::TAKE_ALL_KEYS, &args).await?;
         Ok(())
     }
 }
@@ -191,8 +199,8 @@ impl Keys for Database {
         self.writer.write(Take { kind, hash, now }).await
     }
 
-    async fn take_all(&self, operator: &OperatorName) -> Result<(), Fault> {
-        self.writer.write(TakeAll(operator.clone())).await
+    async fn take_all(&self, holder: &Holder) -> Result<(), Fault> {
+        self.writer.write(TakeAll(holder.clone())).await
     }
 
     async fn set_password(&self, operator: &OperatorName, hash: Option<&str>) -> Result<(), Fault> {

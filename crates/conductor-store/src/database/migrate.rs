@@ -77,6 +77,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../migrations/0008_questions.sql"),
         postgres: include_str!("../../migrations/postgres/0008_questions.sql"),
     },
+    Migration {
+        version: 9,
+        name: "since",
+        sqlite: include_str!("../../migrations/0009_since.sql"),
+        postgres: include_str!("../../migrations/postgres/0009_since.sql"),
+    },
 ];
 
 impl Migration {

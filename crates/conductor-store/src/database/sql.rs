@@ -280,8 +280,8 @@ pub(super) const MARK: &str = "SELECT value FROM marks WHERE name = $1";
 
 pub(super) const FORGET_KEYS: &str = "DELETE FROM door_keys WHERE ends_at <= $1";
 
-pub(super) const KEEP_KEY: &str = "INSERT INTO door_keys (hash, kind, is_owner, holder, ends_at) \
-    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) DO UPDATE SET ends_at = excluded.ends_at \
+pub(super) const KEEP_KEY: &str = "INSERT INTO door_keys (hash, kind, is_owner, holder, ends_at, since) \
+    VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (hash) DO UPDATE SET ends_at = excluded.ends_at \
     WHERE door_keys.ends_at < excluded.ends_at";
 
 /// Changes a row even where the later time stands there already, so that the number of rows tells whether the key does.
@@ -289,12 +289,12 @@ pub(super) const LENGTHEN_KEY: &str = "UPDATE door_keys \
     SET ends_at = CASE WHEN ends_at < $3 THEN $3 ELSE ends_at END WHERE hash = $1 AND kind = $2";
 
 pub(super) const FIND_KEY: &str =
-    "SELECT is_owner, holder, ends_at FROM door_keys WHERE hash = $1 AND kind = $2 AND ends_at > $3";
+    "SELECT is_owner, holder, ends_at, since FROM door_keys WHERE hash = $1 AND kind = $2 AND ends_at > $3";
 
 pub(super) const TAKE_KEY: &str =
-    "DELETE FROM door_keys WHERE hash = $1 AND kind = $2 RETURNING is_owner, holder, ends_at";
+    "DELETE FROM door_keys WHERE hash = $1 AND kind = $2 RETURNING is_owner, holder, ends_at, since";
 
-pub(super) const TAKE_ALL_KEYS: &str = "DELETE FROM door_keys WHERE holder = $1 AND is_owner = 0";
+pub(super) const TAKE_ALL_KEYS: &str = "DELETE FROM door_keys WHERE holder = $1 AND is_owner = $2";
 
 pub(super) const SET_PASSWORD: &str = "INSERT INTO passwords (operator, hash) VALUES ($1, $2) \
     ON CONFLICT (operator) DO UPDATE SET hash = excluded.hash";

@@ -66,6 +66,16 @@ pub struct SetPassword {
     pub password: String,
 }
 
+/// Ends somebody's links and sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignOut {
+    /// Whose; your own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub operator: Option<OperatorName>,
+}
+
 impl std::fmt::Debug for SetPassword {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SetPassword").finish_non_exhaustive()

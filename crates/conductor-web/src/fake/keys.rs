@@ -60,9 +60,8 @@ impl Keys for FakeKeys {
         Ok(found)
     }
 
-    async fn take_all(&self, operator: &OperatorName) -> Result<(), Fault> {
-        let theirs = Holder::Operator(operator.clone());
-        self.kept().keys.retain(|_, key| key.holder != theirs);
+    async fn take_all(&self, holder: &Holder) -> Result<(), Fault> {
+        self.kept().keys.retain(|_, key| key.holder != *holder);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use super::instance::submit;
 use crate::actor::Actor;
 use crate::api::{
     AcceptedView, AddOperator, ChangeRank, IssueToken, IssuedToken, Nothing, OperatorList, OperatorView,
-    SetPassword, TokenList, TokenView,
+    SetPassword, SignOut, TokenList, TokenView,
 };
 use crate::door::Door;
 use crate::error::Error;
@@ -100,7 +100,7 @@ pub(crate) async fn renew_password(
     };
     let accepted = tell(door, actor, change).await?;
     door.keys.set_password(&operator, Some(&hash)).await?;
-    door.keys.take_all(&operator).await?;
+    door.keys.take_all(&Holder::Operator(operator.clone())).await?;
     // Whoever was kept waiting for guesses at the old one has no reason to wait.
     door.attempts.forget(&operator);
     Ok(accepted)
@@ -126,8 +126,35 @@ pub(crate) async fn remove(
         operator: operator.clone(),
     };
     let accepted = tell(door, actor, change).await?;
-    door.keys.take_all(&operator).await?;
+    door.keys.take_all(&Holder::Operator(operator.clone())).await?;
     door.keys.set_password(&operator, None).await?;
+    Ok(accepted)
+}
+
+/// Ends links and sessions.
+pub(crate) async fn end_sessions(
+    State(door): State<Arc<Door>>,
+    actor: Actor,
+    Posted(wish): Posted<SignOut>,
+) -> Result<Json<AcceptedView>, Error> {
+    Ok(Json(sign_out(&door, &actor, wish.operator).await?))
+}
+
+/// Ends all links and sessions of an operator, or of whoever asks, whichever door it came through; tokens stay.
+pub(crate) async fn sign_out(
+    door: &Door,
+    actor: &Actor,
+    operator: Option<OperatorName>,
+) -> Result<AcceptedView, Error> {
+    let holder = operator.map_or_else(|| actor.holder.clone(), Holder::Operator);
+    if holder != actor.holder {
+        actor.must_be(Rank::Admin)?;
+    }
+    let change = StaffChange::SignOut {
+        holder: holder.clone(),
+    };
+    let accepted = tell(door, actor, change).await?;
+    door.keys.take_all(&holder).await?;
     Ok(accepted)
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{FromRequest, Path, Query, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::{Extension, Json};
 use conductor_domain::digest::Digest;
@@ -18,11 +18,12 @@ use conductor_domain::staff::StaffChange;
 use conductor_port::key::{Holder, Key, KeyKind};
 use serde::Deserialize;
 
-use crate::actor::{self, Actor, LINK_LIFE, SESSION_LIFE, Way};
+use crate::actor::{self, Actor, LINK_LIFE, LONGEST_SESSION, Way};
 use crate::api::{LinkView, Nothing};
 use crate::door::Door;
 use crate::error::Error;
 use crate::extract::{Filled, Posted};
+use crate::handle::staff;
 use crate::once::ToldOnce;
 use crate::page::asset;
 use crate::page::frame::page;
@@ -82,12 +83,17 @@ pub(crate) async fn link(
     actor: Actor,
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Result<(StatusCode, Extension<ToldOnce>, Json<LinkView>), Error> {
+    let change = StaffChange::Link {
+        holder: actor.holder.clone(),
+    };
+    staff::tell(&door, &actor, change).await?;
     let code = (door.settings.secret)();
     let now = door.settings.clock.now();
     let key = Key {
         kind: KeyKind::Link,
         hash: Digest::of(code.as_bytes()),
         holder: actor.holder,
+        since: now,
         ends_at: now.after(LINK_LIFE),
     };
     door.keys.keep(&key, now).await?;
@@ -110,6 +116,7 @@ pub(crate) async fn enter(
     State(door): State<Arc<Door>>,
     Path(code): Path<String>,
     Query(query): Query<EnterQuery>,
+    extensions: Extensions,
     headers: HeaderMap,
 ) -> Result<Response, Trouble> {
     let now = door.settings.clock.now();
@@ -121,6 +128,11 @@ pub(crate) async fn enter(
         });
         return Ok((StatusCode::UNAUTHORIZED, body).into_response());
     };
+    let change = StaffChange::Enter {
+        holder: link.holder.clone(),
+    };
+    let address = actor::address(&door, &extensions, &headers);
+    record(&door, &link.holder, address, change).await?;
     come_in(&door, link.holder, query.run, &headers).await
 }
 
@@ -153,15 +165,26 @@ pub(crate) async fn login(State(door): State<Arc<Door>>, request: Request) -> Re
         });
         return Ok((StatusCode::UNAUTHORIZED, body).into_response());
     };
-    let input = InstanceInput::ChangeStaff {
-        by: name.clone(),
-        change: StaffChange::SignIn {
-            operator: name.clone(),
-        },
+    let change = StaffChange::SignIn {
+        operator: name.clone(),
     };
+    let holder = Holder::Operator(name);
+    record(&door, &holder, address, change).await?;
+    come_in(&door, holder, run, &headers).await
+}
+
+/// Keeps who came in from where, before they are inside.
+async fn record(
+    door: &Door,
+    holder: &Holder,
+    address: Option<IpAddr>,
+    change: StaffChange,
+) -> Result<(), Error> {
+    let by = holder.name().clone();
     let cause = actor::cause(Way::Page, address);
+    let input = InstanceInput::ChangeStaff { by, change };
     door.inbox.submit_to_instance(input, &cause).await?;
-    come_in(&door, Holder::Operator(name), run, &headers).await
+    Ok(())
 }
 
 /// Finds the operator whose name and password these are; whoever has none is told so as late as somebody who mistyped.
@@ -200,12 +223,19 @@ async fn come_in(
     // Only an id is taken from the address, so that it can lead nowhere else.
     let to = run.map_or_else(|| "/".to_owned(), |run| format!("/runs/{run}"));
     let mut response = Redirect::to(&to).into_response();
-    set_cookie(door, response.headers_mut(), &secret, SESSION_LIFE.0 / 1000);
+    // The server ends a session that is not used sooner than that; a browser could not tell.
+    set_cookie(door, response.headers_mut(), &secret, LONGEST_SESSION.0 / 1000);
     Ok(response)
 }
 
 /// Ends the session.
-pub(crate) async fn leave(State(door): State<Arc<Door>>, headers: HeaderMap) -> Result<Response, Trouble> {
+pub(crate) async fn leave(
+    State(door): State<Arc<Door>>,
+    actor: Actor,
+    headers: HeaderMap,
+) -> Result<Response, Trouble> {
+    let holder = actor.holder.clone();
+    staff::tell(&door, &actor, StaffChange::Leave { holder }).await?;
     actor::close_session(&door, secret_of(&door, &headers)).await?;
     let mut response = Redirect::to("/").into_response();
     forget(&door, response.headers_mut());

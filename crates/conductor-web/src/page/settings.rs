@@ -14,7 +14,7 @@ use conductor_port::key::Holder;
 use serde::Deserialize;
 
 use crate::actor::Actor;
-use crate::api::{AddOperator, IssueToken, IssuedToken};
+use crate::api::{AddOperator, IssueToken, IssuedToken, Nothing};
 use crate::door::Door;
 use crate::error::Error;
 use crate::extract::Filled;
@@ -139,10 +139,11 @@ pub(crate) struct ChangeForm {
 #[serde(rename_all = "snake_case")]
 enum Wish {
     Rank,
+    SignOut,
     Remove,
 }
 
-/// Changes what an operator may do, or removes them.
+/// Changes what an operator may do, signs them out everywhere, or removes them.
 pub(crate) async fn change(
     State(door): State<Arc<Door>>,
     actor: Actor,
@@ -159,6 +160,9 @@ pub(crate) async fn change(
             };
             staff::tell(&door, &actor, change).await?;
         }
+        Wish::SignOut => {
+            staff::sign_out(&door, &actor, Some(form.name)).await?;
+        }
         Wish::Remove => {
             if form.confirm.trim() != form.name.as_str() {
                 let expected = form.name.to_string();
@@ -168,6 +172,16 @@ pub(crate) async fn change(
         }
     }
     Ok(Redirect::to("/settings"))
+}
+
+/// Ends all of one's own sessions, this one, too.
+pub(crate) async fn sign_out(
+    State(door): State<Arc<Door>>,
+    actor: Actor,
+    Filled(Nothing {}): Filled<Nothing>,
+) -> Result<Redirect, Trouble> {
+    staff::sign_out(&door, &actor, None).await?;
+    Ok(Redirect::to("/login"))
 }
 
 /// The fields of the form for one's own password.

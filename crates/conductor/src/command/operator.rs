@@ -6,7 +6,7 @@
 use std::io::Read as _;
 
 use conductor_domain::id::OperatorName;
-use conductor_web::api::{AcceptedView, AddOperator, ChangeRank, OperatorList, SetPassword};
+use conductor_web::api::{AcceptedView, AddOperator, ChangeRank, OperatorList, SetPassword, SignOut};
 
 use crate::clock::mint_secret;
 use crate::command::token::RankWord;
@@ -43,6 +43,11 @@ pub(crate) enum OperatorCommand {
         /// Reads the password from standard input
         #[arg(long)]
         password_stdin: bool,
+    },
+    /// Ends all sessions and links of an operator in browsers, or of whoever owns the data directory
+    SignOut {
+        /// The name; your own as the owner when absent
+        name: Option<OperatorName>,
     },
     /// Removes an operator, with tokens and sessions
     Remove {
@@ -116,6 +121,14 @@ pub(crate) async fn operator(session: &Session, command: OperatorCommand) -> Res
                 .out
                 .talk(&format!("✔ {name} has a new password and is signed out"));
             told(session, &accepted, &password)?;
+        }
+        OperatorCommand::SignOut { name } => {
+            let whose = name.as_ref().map_or("you are", |_| "they are");
+            let said = format!("✔ {whose} signed out of every browser; tokens go on");
+            let wish = SignOut { operator: name };
+            let accepted: AcceptedView = session.client().await?.post("/sign-out", &wish).await?;
+            session.out.talk(&said);
+            session.out.data(&accepted, |_| String::new())?;
         }
         OperatorCommand::Remove { name } => {
             let path = format!("/operators/{name}/remove");

@@ -1,0 +1,4 @@
+-- Since when a session is open, so that it ends however much it is used. Those that are open now were opened at no time that
+-- is known: they are not made longer, and end by themselves.
+
+ALTER TABLE door_keys ADD COLUMN since BIGINT NOT NULL DEFAULT 0;
