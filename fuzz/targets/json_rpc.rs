@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use conductor_domain::fault::Fault;
 use conductor_domain::role::Role;
-use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{Misfit, ToolAnswer, ToolRequest, Tools};
 use conductor_tools::{Lease, Offers, Server, door};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -28,6 +28,10 @@ impl Tools for Nobody {
         Ok(ToolAnswer::Done {
             output: request.name().as_bytes().to_vec(),
         })
+    }
+
+    async fn misfit(&self, call: Misfit) -> Result<ToolAnswer, Fault> {
+        Ok(ToolAnswer::Refused { reason: call.reason })
     }
 
     async fn say(&self, _text: &str) {}

@@ -142,9 +142,15 @@ pub(crate) fn for_fuzz() -> Result<()> {
 }
 
 /// Makes sure of what the demo starts.
-pub(crate) fn for_demo() -> Result<()> {
+pub(crate) fn for_demo(story: Option<&str>) -> Result<()> {
     interpreter::git()?;
-    interpreter::bubblewrap()
+    interpreter::bubblewrap()?;
+    match story {
+        Some("python") => interpreter::python3(),
+        Some("node") => interpreter::node(),
+        // `conductor demo` says what it thinks of any other.
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Makes sure of what looks at pages.

@@ -141,6 +141,7 @@ pub(crate) async fn an_operators_keys_go_together_and_nobody_elses(subject: &Sub
     let others = [
         of(Holder::Operator(name("bob")), "c"),
         of(Holder::Owner(name("ann")), "d"),
+        of(Holder::Owner(name("root")), "e"),
     ];
     for key in theirs.iter().chain(&others) {
         keep(subject, key, 10).await;
@@ -155,10 +156,16 @@ pub(crate) async fn an_operators_keys_go_together_and_nobody_elses(subject: &Sub
     for key in &others {
         assert_eq!(find(subject, key, 11).await.as_ref(), Some(key));
     }
-    let [colleague, owner] = &others;
+    let [colleague, owner, same] = &others;
     let taken = subject.keys.take_all(&owner.holder).await;
     taken.expect("the store answers");
-    assert_eq!(find(subject, owner, 11).await, None, "an owner's go, too");
+    for key in [owner, same] {
+        assert_eq!(
+            find(subject, key, 11).await,
+            None,
+            "an owner's go, under every name"
+        );
+    }
     assert_eq!(find(subject, colleague, 11).await.as_ref(), Some(colleague));
 }
 

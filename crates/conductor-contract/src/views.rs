@@ -239,12 +239,13 @@ pub(crate) async fn any_filters_hold_together(subject: &Subject) {
         rows.push(row);
     }
     rows.reverse();
-    for asked in 0..64 {
+    for asked in 0..128 {
         let filter = RunFilter {
             project: is(asked, 0).then(|| "other".to_owned()),
             repo: is(asked, 1).then_some(RepoId(8)),
             phase: is(asked, 2).then(|| "executing".to_owned()),
             needs_human: is(asked, 3),
+            needs_nobody: is(asked, 6),
             open: is(asked, 4),
             unfinished: is(asked, 5),
             ..some()
@@ -254,6 +255,7 @@ pub(crate) async fn any_filters_hold_together(subject: &Subject) {
                 && (filter.repo.is_none() || row.repo == RepoId(8))
                 && (filter.phase.is_none() || row.phase == "executing")
                 && (!filter.needs_human || row.needs_human)
+                && (!filter.needs_nobody || !row.needs_human)
                 && (!filter.open || !row.terminal)
                 && (!filter.unfinished || !row.cleaned_up)
         };

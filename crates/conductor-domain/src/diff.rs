@@ -202,8 +202,11 @@ pub enum FindingKind {
     ManyFindings,
     /// An issue by somebody whose words do not count as trusted (BEY-10).
     UntrustedIssue,
-    /// A change that is longer than can be shown whole, where a person would have to approve it (S-49).
+    /// A change that is longer than can be shown whole, or hidden as a secret, where a person would have to approve it
+    /// (S-47, S-49).
     Unshown,
+    /// A policy lets Conductor not push it or open its pull request, or not before a person was asked (SEC-1).
+    Policy,
 }
 
 /// What follows from a finding.
@@ -239,7 +242,8 @@ impl std::fmt::Display for FindingKind {
             Self::DependencyChange => "dependencies changed",
             Self::ManyFindings => "too many findings",
             Self::UntrustedIssue => "written by somebody whose words do not count as trusted",
-            Self::Unshown => "too long to be shown whole",
+            Self::Unshown => "not shown whole",
+            Self::Policy => "decides about what leaves",
         })
     }
 }

@@ -293,7 +293,8 @@ impl EffectKind {
         matches!(self, Self::Invoke | Self::RunTests | Self::CheckRedFirst)
     }
 
-    /// Tells whether it writes at the forge, and so stands in `github_writes` (GH-6).
+    /// Tells whether it writes at the forge, and so stands in `forge_writes` (GH-6). A clean-up stands there, too, where it
+    /// deletes a branch, which its kind alone does not tell.
     pub fn writes_to_forge(self) -> bool {
         matches!(
             self,

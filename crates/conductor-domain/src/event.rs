@@ -151,6 +151,8 @@ pub enum Event {
     ChecksFailed { head: CommitId, names: Vec<String> },
     /// The base branch went ahead.
     BaseMoved { head: CommitId },
+    /// The forge hinted that the base branch went ahead, and there was no pull request to read where to.
+    BaseAnnounced,
     /// The pull request was merged.
     PullRequestMerged {
         by: Option<String>,
@@ -279,6 +281,7 @@ impl Event {
             PullRequestOpened => "pull_request_opened", MergeAwaited => "merge_awaited",
             MergeBegan => "merge_began", MergeEnded => "merge_ended",
             ChangesRequested => "changes_requested", ReviewSetAside => "review_set_aside", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
+            BaseAnnounced => "base_announced",
             PullRequestMerged => "pull_request_merged", PullRequestClosed => "pull_request_closed",
             RunCompleted => "run_completed", RunCancelled => "run_cancelled", RunFailed => "run_failed",
             CleanedUp => "cleaned_up", CleanUpFailed => "clean_up_failed", HoldPlaced => "hold_placed", HoldReleased => "hold_released",

@@ -162,6 +162,7 @@ fn apply(run: &mut Run, event: &Event) {
         }
         Event::WorkRebased { base, head, .. } => {
             run.heard.base_moved = None;
+            run.heard.base_announced = false;
             if let Some(workspace) = &mut run.workspace {
                 workspace.base = base.clone();
                 workspace.head = head.clone();
@@ -263,6 +264,7 @@ fn apply(run: &mut Run, event: &Event) {
             proposing(run, |proposing| proposing.step = ProposingStep::PublishingCheck);
         }
         Event::MergeAwaited => {
+            run.heard.base_announced = false;
             if let (Phase::Proposing(proposing), Some(pull_request)) = (&run.phase, &run.pull_request) {
                 run.phase = Phase::AwaitingMerge(AwaitingMerge {
                     approved: proposing.approved.clone(),
@@ -285,6 +287,7 @@ fn apply(run: &mut Run, event: &Event) {
         }
         Event::ChecksFailed { head, .. } => run.heard.failed_checks = Some(head.clone()),
         Event::BaseMoved { head } => run.heard.base_moved = Some(head.clone()),
+        Event::BaseAnnounced => run.heard.base_announced = true,
         Event::RunCompleted => end(run, Phase::Completed),
         Event::RunCancelled { reason } => end(
             run,

@@ -2,6 +2,7 @@
 //!
 //! `admit` tells whether an effect may be dispatched now. This module does not know any single run.
 
+mod admit;
 mod refusal;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::Artifact;
 use crate::board::BoardNumber;
 use crate::digest::Digest;
-use crate::effect::EffectKind;
 use crate::egress::Grant;
 use crate::id::{OperatorName, ProjectId, RepoId, RunId};
 use crate::policy::{LONGEST_POLICY, LockedPolicy, PolicyLayer, PolicyScope, PolicyVersions, StoredPolicy};
@@ -19,6 +19,7 @@ use crate::spec::RepoRef;
 use crate::staff::{Staff, StaffChange};
 use crate::time::Timestamp;
 
+pub use admit::{Admission, admit};
 pub use refusal::InstanceRefusal;
 
 /// Something that happens to the instance.
@@ -447,57 +448,4 @@ pub fn evolve_instance(mut instance: Instance, event: &InstanceEvent) -> Instanc
         InstanceEvent::HeadsAnchored { .. } => {}
     }
     instance
-}
-
-/// Whether an effect may be dispatched now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Admission {
-    /// Go.
-    Admitted {
-        /// The repository's slot that must be taken in the same transaction, with how many there are.
-        slot: Option<(RepoId, u32)>,
-    },
-    /// Not now.
-    Waits {
-        /// Until when, where that is known.
-        until: Option<Timestamp>,
-        /// Why.
-        why: &'static str,
-    },
-}
-
-/// Decides whether an effect may be dispatched now.
-pub fn admit(
-    kind: EffectKind,
-    repo: RepoId,
-    account: Option<&str>,
-    instance: &Instance,
-    now: Timestamp,
-) -> Admission {
-    if instance.kill_switch && kind.executes_foreign_code() {
-        return Admission::Waits {
-            until: None,
-            why: "the kill switch is on",
-        };
-    }
-    if let Some(until) = account
-        .and_then(|account| instance.suspensions.get(account))
-        .filter(|until| **until > now)
-        && kind == EffectKind::Invoke
-    {
-        return Admission::Waits {
-            until: Some(*until),
-            why: "the provider refuses more work for now",
-        };
-    }
-    let slot = (kind == EffectKind::PrepareWorkspace).then(|| {
-        (
-            repo,
-            instance
-                .repos
-                .get(&repo)
-                .map_or(1, |registration| registration.slots),
-        )
-    });
-    Admission::Admitted { slot }
 }

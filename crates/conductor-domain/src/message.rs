@@ -57,6 +57,9 @@ pub enum Body {
     Kept {
         /// Where.
         artifact: Artifact,
+        /// Conductor's own words above them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preface: Option<String>,
     },
     /// Several messages that waited, told as one: each with its headline and the head of its text.
     Several {
@@ -70,7 +73,7 @@ impl Message {
     pub fn kept(&self) -> Vec<&Artifact> {
         match &self.body {
             Body::Empty | Body::Own { .. } => vec![],
-            Body::Kept { artifact } => vec![artifact],
+            Body::Kept { artifact, .. } => vec![artifact],
             Body::Several { parts } => parts.iter().flat_map(Self::kept).collect(),
         }
     }
@@ -209,13 +212,15 @@ pub fn marker(effect: &EffectId) -> String {
     format!("<!-- conductor:write {effect} -->")
 }
 
-/// Renders a message; `kept` are the texts of [`Message::kept`] by their address.
+/// Renders a message; `kept` are the texts of [`Message::kept`] by their address, and `clean` takes out what must not be
+/// said. What it takes is never more than text: banner, details, link and marker are put below what it left.
 pub fn render(
     message: &Message,
     run: &RunId,
     page: &str,
     effect: &EffectId,
     kept: &BTreeMap<Digest, String>,
+    clean: &dyn Fn(&str) -> String,
 ) -> String {
     let mut text = format!(
         "[Conductor | {} | run:{run}] {}\n",
@@ -229,8 +234,11 @@ pub fn render(
             text.push_str(own.trim_end());
             text.push('\n');
         }
-        Body::Kept { artifact } => {
+        Body::Kept { artifact, preface } => {
             text.push('\n');
+            if let Some(own) = preface {
+                text.push_str(&format!("{own}\n\n"));
+            }
             let words = cut(&harmless(words(kept, artifact)), MAX_AGENT_TEXT);
             text.push_str(&words);
             text.push('\n');
@@ -247,18 +255,28 @@ pub fn render(
         }
     }
     let hidden = text.matches(CODE_OPENS).count();
+    let mut text = closed(clean(&text));
     if hidden > 0 {
         text.push_str(&format!(
             "\n> **Careful**: {hidden} hidden characters are shown as codes.\n"
         ));
     }
     let end = format!("\n[run {run}]({page})\n{}\n", marker(effect));
-    let details = details(&message.details);
+    let details = details(&message.details, clean);
     let room = MAX_BODY.saturating_sub(end.len());
     if text.len() + details.len() <= room {
         text.push_str(&details);
     }
     format!("{}{end}", cut(&text, room))
+}
+
+/// Ends what a text leaves open: its last line, and a code block whose end was taken out of it.
+fn closed(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&end_of_fence(&text));
+    text
 }
 
 fn words<'a>(kept: &'a BTreeMap<Digest, String>, artifact: &Artifact) -> &'a str {
@@ -275,7 +293,10 @@ fn tell_part(text: &mut String, part: &Message, kept: &BTreeMap<Digest, String>)
     match &part.body {
         Body::Empty => {}
         Body::Own { text: own } => own.lines().for_each(|line| text.push_str(&format!("  {line}\n"))),
-        Body::Kept { artifact } => {
+        Body::Kept { artifact, preface } => {
+            if let Some(own) = preface {
+                text.push_str(&format!("  {own}\n"));
+            }
             let whole = harmless(words(kept, artifact));
             let head: String = whole.chars().take(HEAD).collect();
             head.lines()
@@ -292,17 +313,19 @@ fn tell_part(text: &mut String, part: &Message, kept: &BTreeMap<Digest, String>)
     }
 }
 
-fn details(pairs: &[(String, String)]) -> String {
+fn details(pairs: &[(String, String)], clean: &dyn Fn(&str) -> String) -> String {
     if pairs.is_empty() {
         return String::new();
     }
     let mut text = String::from("\n<details><summary>Details</summary>\n\n");
     for (key, value) in pairs {
-        text.push_str(&format!(
-            "- {}: `{}`\n",
+        let line = format!(
+            "- {}: `{}`",
             harmless_line(key),
             harmless_line(value).replace('`', "'")
-        ));
+        );
+        text.push_str(&clean(&line));
+        text.push('\n');
     }
     text.push_str("\n</details>\n");
     text
@@ -385,8 +408,9 @@ pub fn harmless(text: &str) -> String {
             '#' if next.is_some_and(|next| next.is_ascii_digit()) => out.push_str("no. "),
             '[' if at_line_start => out.push_str("\\["),
             '!' if next == Some('[') => out.push_str("&#33;"),
-            // A link shows its target.
-            ']' if next == Some('(') => out.push_str("] "),
+            // A link shows its target, and no text defines one: a definition counts for the whole message, from inside a
+            // quote or a list too, and would make our own first line lead elsewhere.
+            ']' if matches!(next, Some('(' | ':')) => out.push_str("] "),
             c => push_visible(&mut out, c),
         }
         if !c.is_whitespace() {
@@ -430,26 +454,35 @@ fn ends_with(text: &str, word: &str) -> bool {
 }
 
 /// Tells whether a character is invisible, reorders text, or is not meant for people (S-48).
+///
+/// The one list of them: controls, formats, private use, everything that Unicode calls default ignorable (letters that
+/// fill without being seen among them), and the Braille pattern without a dot.
 pub fn is_hidden(c: char) -> bool {
     let code = u32::from(c);
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(
             code,
             0x00AD
+                | 0x034F
                 | 0x0600..=0x0605
                 | 0x061C
                 | 0x06DD
                 | 0x070F
                 | 0x0890..=0x0891
                 | 0x08E2
+                | 0x115F..=0x1160
+                | 0x17B4..=0x17B5
                 | 0x180B..=0x180F
                 | 0x200B..=0x200F
                 | 0x2028..=0x202E
                 | 0x2060..=0x206F
+                | 0x2800
+                | 0x3164
                 | 0xE000..=0xF8FF
                 | 0xFE00..=0xFE0F
                 | 0xFEFF
-                | 0xFFF9..=0xFFFB
+                | 0xFFA0
+                | 0xFFF0..=0xFFFB
                 | 0x110BD
                 | 0x110CD
                 | 0x13430..=0x1343F
@@ -466,12 +499,17 @@ mod tests {
     use crate::artifact::ArtifactKind;
 
     fn said(text: &str) -> String {
+        said_without(text, &str::to_owned)
+    }
+
+    fn said_without(text: &str, clean: &dyn Fn(&str) -> String) -> String {
         let message = Message {
             speaker: Speaker::Agent(Role::Planner),
             kind: MessageKind::Plan,
             headline: "a plan".into(),
             body: Body::Kept {
                 artifact: Artifact::of(ArtifactKind::Plan, text.as_bytes()),
+                preface: None,
             },
             details: vec![("tree".into(), "abc".into())],
         };
@@ -482,6 +520,7 @@ mod tests {
             "http://c/r1",
             &EffectId::derive(&run, 3, 0),
             &BTreeMap::from([(Digest::of(text.as_bytes()), text.to_owned())]),
+            clean,
         )
     }
 
@@ -530,6 +569,7 @@ mod tests {
                 parts: vec![
                     part(Body::Kept {
                         artifact: Artifact::of(ArtifactKind::Feedback, long.as_bytes()),
+                        preface: Some("Actor: `@ann`".into()),
                     }),
                     part(Body::Own {
                         text: "own\nwords".into(),
@@ -545,9 +585,16 @@ mod tests {
         );
         let kept = BTreeMap::from([(Digest::of(long.as_bytes()), long.clone())]);
         let run = RunId::parse("r1").expect("a slug");
-        let text = render(&digest, &run, "http://c/r1", &EffectId::derive(&run, 3, 0), &kept);
+        let text = render(
+            &digest,
+            &run,
+            "http://c/r1",
+            &EffectId::derive(&run, 3, 0),
+            &kept,
+            &str::to_owned,
+        );
         let expected = format!(
-            "[Conductor | Orchestrator | run:r1] left a remark\n\n- Tester: left a remark\n  > first line\n  > &lt;b>{}\n  \
+            "[Conductor | Orchestrator | run:r1] left a remark\n\n- Tester: left a remark\n  Actor: `@ann`\n  > first line\n  > &lt;b>{}\n  \
              > … (the rest is on the run's page)\n- Tester: left a remark\n  own\n  words\n- Tester: left a remark\n\n\
              [run r1](http://c/r1)\n<!-- conductor:write r1.3.0 -->\n",
             "x".repeat(600 - "first line\n&lt;b>".len())
@@ -637,6 +684,32 @@ mod tests {
         }
     }
 
+    /// GH-5, SEC-3, S-48: whatever is taken out of a text, the banner, the details, the link and the marker stay, and a code
+    /// block whose end was taken out does not swallow them.
+    #[test]
+    fn what_is_taken_out_of_a_text_takes_nothing_else_along() {
+        let clean = |text: &str| match text.find("HEAD") {
+            Some(at) => format!("{}[redacted]", text.get(..at).unwrap_or_default()),
+            None => text.to_owned(),
+        };
+        let said = said_without("a\u{200b}\n```\nHEAD\n```\nmore", &clean);
+        assert_eq!(
+            said,
+            "[Conductor | Planner | run:r1] a plan\n\na\u{27e8}U+200B\u{27e9}\n```\n[redacted]\n```\n\n> **Careful**: 1 hidden \
+             characters are shown as codes.\n\n<details><summary>Details</summary>\n\n- tree: `abc`\n\n</details>\n\n\
+             [run r1](http://c/r1)\n<!-- conductor:write r1.3.0 -->\n"
+        );
+        let pairs = [
+            ("a".to_owned(), "HEAD".to_owned()),
+            ("b".to_owned(), "c".to_owned()),
+        ];
+        let told = details(&pairs, &clean);
+        assert!(
+            told.ends_with("- a: `[redacted]\n- b: `c`\n\n</details>\n"),
+            "{told}"
+        );
+    }
+
     /// GH-5: what just fits is said whole, and one byte more is cut.
     #[test]
     fn the_limit_is_exact() {
@@ -657,6 +730,7 @@ mod tests {
                 "p",
                 &EffectId::derive(&run, 3, 0),
                 &BTreeMap::new(),
+                &str::to_owned,
             )
         };
         let most = MAX_BODY - say(1).len() + 1;
@@ -681,6 +755,25 @@ mod tests {
             assert!(said.contains("_(cut)_"));
             assert_eq!(said.matches("```").count() % 2, 0);
         }
+    }
+
+    /// GH-5, S-48: no agent text defines where a link leads, wherever in a text that would count: not for Conductor's first
+    /// line, nor for words of its own that hide their target.
+    #[test]
+    fn no_text_says_where_our_header_leads() {
+        for before in [
+            "", "> ", ">", "- ", "* ", "1. ", "> - ", "- > ", "> > ", "   ", "\t", " \t", "-\t", "> \t",
+            "a\n\n> ",
+        ] {
+            for label in ["Conductor | Planner | run:r1", "x", "^1", "a\nb", "a\\]b"] {
+                let said = said(&format!("{before}[{label}]: https://evil\n\n[click][{label}]"));
+                assert!(!said.contains("]:"), "{before:?} {label:?}: {said}");
+                assert!(said.contains("] : https://evil"), "{before:?} {label:?}: {said}");
+            }
+        }
+        assert_eq!(harmless("if a[0]: b, see [c]"), "if a[0] : b, see [c]");
+        assert_eq!(harmless_line("[x]: y"), "\\[x] : y");
+        assert_eq!(code("[x]: y"), "`[x]: y`");
     }
 
     /// S-48: what calls nobody and forges nothing stays as it was written.
@@ -724,6 +817,7 @@ mod tests {
                 "p",
                 &EffectId::derive(&run, 3, 0),
                 &BTreeMap::new(),
+                &str::to_owned,
             )
         };
         assert!(wide(40_000).contains("</details>"));
@@ -739,6 +833,7 @@ mod tests {
             headline: "left a remark".into(),
             body: Body::Kept {
                 artifact: Artifact::of(ArtifactKind::Feedback, b"short"),
+                preface: None,
             },
             details: vec![],
         };

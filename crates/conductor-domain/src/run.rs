@@ -140,6 +140,9 @@ pub struct Heard {
     pub failed_checks: Option<CommitId>,
     /// The newest known head of the base branch, where it differs from the run's base.
     pub base_moved: Option<CommitId>,
+    /// Whether the base branch is said to have moved while there is no pull request; what moves the work finds out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub base_announced: bool,
     /// The commit that Conductor itself tried to merge; it tries each once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_tried: Option<CommitId>,

@@ -91,6 +91,15 @@ pub enum Holder {
 }
 
 impl Holder {
+    /// Tells whether two are the same to whoever ends sessions: the owner is one person, under whatever name.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Owner(_), Self::Owner(_)) => true,
+            (Self::Operator(one), Self::Operator(another)) => one == another,
+            (Self::Owner(_), Self::Operator(_)) | (Self::Operator(_), Self::Owner(_)) => false,
+        }
+    }
+
     /// The name.
     pub fn name(&self) -> &OperatorName {
         match self {

@@ -341,8 +341,16 @@ impl Performance<'_> {
             let text = String::from_utf8_lossy(&self.kept(artifact).await?).into_owned();
             kept.insert(artifact.digest.clone(), text);
         }
-        let text = message::render(message, self.run(), &page, self.effect(), &kept);
-        Ok(self.redact(&text))
+        // Whatever is taken out of the words, what finds them again stays (GH-5).
+        let clean = |text: &str| self.redact(text);
+        Ok(message::render(
+            message,
+            self.run(),
+            &page,
+            self.effect(),
+            &kept,
+            &clean,
+        ))
     }
 
     /// Records that the run holds something, before it is used (ENV-2). If repeated: its heartbeat is renewed.

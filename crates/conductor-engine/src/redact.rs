@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
-use conductor_policy::redact::Redactor;
+use conductor_policy::redact::{Redactor, Stream};
 use conductor_policy::secret::live::LiveSecrets;
 use conductor_port::blobs::{Blobs, KeptBytes};
 use serde::Serialize;
@@ -21,6 +21,18 @@ use conductor_domain::fault::Fault;
 pub trait Redact: Send + Sync + std::fmt::Debug {
     /// Returns the text without its secrets.
     fn redact(&self, text: &str) -> String;
+
+    /// Begins a text that comes in pieces; a secret is taken out wherever they are cut.
+    fn passing(&self) -> Box<dyn Passing + '_>;
+}
+
+/// A text that passes in pieces.
+pub trait Passing: Send + std::fmt::Debug {
+    /// Takes a piece and returns what can be shown by now.
+    fn push(&mut self, text: &str) -> String;
+
+    /// Returns what was held back, though more may come. The rest of a secret that was found stays out.
+    fn flush(&mut self) -> String;
 }
 
 /// Redacts every text inside a value; names of fields and kinds are ours and stay.
@@ -103,6 +115,46 @@ impl Default for KnownForms {
 impl Redact for KnownForms {
     fn redact(&self, text: &str) -> String {
         self.0.redact(text)
+    }
+
+    fn passing(&self) -> Box<dyn Passing + '_> {
+        Box::new(PassingForms {
+            stream: self.0.stream(),
+            torn: Vec::new(),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct PassingForms<'a> {
+    stream: Stream<'a>,
+    /// The beginning of a character whose end is still held back.
+    torn: Vec<u8>,
+}
+
+impl PassingForms<'_> {
+    /// Makes text of bytes; a line without end may be let out in the middle of a character.
+    fn text(&mut self, bytes: Vec<u8>) -> String {
+        let mut all = std::mem::take(&mut self.torn);
+        all.extend(bytes);
+        if let Err(error) = std::str::from_utf8(&all)
+            && error.error_len().is_none()
+        {
+            self.torn = all.split_off(error.valid_up_to());
+        }
+        String::from_utf8_lossy(&all).into_owned()
+    }
+}
+
+impl Passing for PassingForms<'_> {
+    fn push(&mut self, text: &str) -> String {
+        let shown = self.stream.push(text.as_bytes());
+        self.text(shown)
+    }
+
+    fn flush(&mut self) -> String {
+        let shown = self.stream.flush();
+        self.text(shown)
     }
 }
 

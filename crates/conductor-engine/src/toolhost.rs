@@ -8,6 +8,7 @@ mod alone;
 mod forge;
 mod log;
 mod rules;
+mod speech;
 mod worktree;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,14 +25,15 @@ use conductor_domain::plan::{
 use conductor_domain::role::Role;
 use conductor_domain::time::Millis;
 use conductor_policy::authority::{Authority, Ruling, Verdict};
-use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{Misfit, ToolAnswer, ToolRequest, Tools};
 use conductor_port::executor::Sandbox;
 use tokio_util::sync::CancellationToken;
 
 use crate::crash::crash_point;
-use crate::engine::{Engine, Live};
+use crate::engine::Engine;
 
 use rules::{Judge, Lifted, Whose};
+use speech::Speech;
 
 pub use alone::{Alone, Without};
 pub(crate) use log::{Entry, Log, head_of, open as open_log};
@@ -84,6 +86,7 @@ pub(crate) struct ToolHost<'a> {
     sandbox: &'a dyn Sandbox,
     log: Log,
     seen: Mutex<Seen>,
+    speech: Speech<'a>,
     /// Fires when a human was asked: the agent must end soon.
     pub(crate) asked: CancellationToken,
     /// Fires when a limit was used up: the agent ends now.
@@ -93,6 +96,7 @@ pub(crate) struct ToolHost<'a> {
 impl<'a> ToolHost<'a> {
     pub(crate) fn new(engine: &'a Engine, guest: Guest, sandbox: &'a dyn Sandbox, log: Log) -> Self {
         Self {
+            speech: Speech::new(engine, guest.run.clone(), guest.effect.clone()),
             engine,
             judge: Judge::new(Arc::clone(&guest.authority), guest.role),
             guest,
@@ -104,7 +108,12 @@ impl<'a> ToolHost<'a> {
         }
     }
 
-    /// Returns what was seen, and ends the log.
+    /// Shows words that nothing more came after; runs beside the agent and never ends.
+    pub(crate) async fn let_words_out<T>(&self) -> T {
+        self.speech.let_out().await
+    }
+
+    /// Returns what was seen, and ends the log and what the agent said.
     pub(crate) fn into_seen(self) -> Seen {
         self.seen.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,6 +145,21 @@ impl<'a> ToolHost<'a> {
             now: self.engine.ports.clock.now(),
         };
         Ok(self.judge.judge_with(request, whose, lifted))
+    }
+
+    /// Counts a call, and tells whether it may go on; one that may not is logged as denied.
+    async fn may_go_on(&self, entry: &Entry) -> Result<bool, Fault> {
+        if self.asked.is_cancelled() || self.cut.is_cancelled() {
+            self.deny(entry.clone(), "the invocation is over").await?;
+            return Ok(false);
+        }
+        if !self.count() {
+            self.deny(entry.clone(), "the invocation has used up its tool calls")
+                .await?;
+            self.cut.cancel();
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     async fn deny(&self, entry: Entry, reason: &str) -> Result<(), Fault> {
@@ -201,6 +225,13 @@ impl<'a> ToolHost<'a> {
                 return self.refuse(entry, reason).await;
             }
         };
+        if let Some(part) = submission.hides_in(&text, &|text| self.redact(text)) {
+            let reason = format!(
+                "the plan holds what looks like a secret in its {part}; take it out and submit again"
+            );
+            self.seen().invalid = Some(reason.clone());
+            return self.refuse(entry, reason).await;
+        }
         let artifact = self.keep(submission.kind(), &text).await?;
         let outcome = submission.outcome(artifact.clone());
         // Two calls may have come this far at once; the first of them counts.
@@ -258,21 +289,29 @@ impl<'a> ToolHost<'a> {
         true
     }
 
-    /// Records a call that a person must approve, and ends the invocation; the first counts (TOOL-4b).
-    async fn ask_about(
-        &self,
-        entry: Entry,
-        request: &ToolRequest,
-        verdict: &Verdict,
-    ) -> Result<ToolAnswer, Fault> {
+    /// Lets an approved call pass, and asks a person about any other. One that could not be shown plainly is refused even
+    /// where its digest was approved: that was taken without what is hidden in it (S-47).
+    async fn approved(&self, entry: Entry, request: &ToolRequest, verdict: &Verdict) -> Result<Asked, Fault> {
         let words = match rules::words(request, &|text| self.redact(text)) {
             Ok(words) => words,
             Err(why) => {
                 let reason = format!("{} needs a person's approval first, and {why}", entry.tool);
                 self.deny(entry, &reason).await?;
-                return Ok(ToolAnswer::Refused { reason });
+                return Ok(Asked::Not(ToolAnswer::Refused { reason }));
             }
         };
+        if self.is_approved(&entry) {
+            return Ok(Asked::Approved(Entry {
+                decision: "allow",
+                reason: format!("approved by a person; {}", entry.reason),
+                ..entry
+            }));
+        }
+        self.ask_about(entry, &words, verdict).await.map(Asked::Not)
+    }
+
+    /// Records a call that a person must approve, and ends the invocation; the first counts (TOOL-4b).
+    async fn ask_about(&self, entry: Entry, words: &str, verdict: &Verdict) -> Result<ToolAnswer, Fault> {
         let call = entry.call();
         let tool = entry.tool.to_owned();
         self.log
@@ -281,7 +320,7 @@ impl<'a> ToolHost<'a> {
                 ..entry
             })
             .await?;
-        let text = self.keep(ArtifactKind::Call, &words).await?;
+        let text = self.keep(ArtifactKind::Call, words).await?;
         self.seen().wish.get_or_insert(CallWish {
             tool,
             call,
@@ -312,24 +351,13 @@ impl Tools for ToolHost<'_> {
         let whose = self.whose(&request).await?;
         let verdict = self.judge(&request, whose).await?;
         let entry = rules::entry(&request, &verdict, &|text| self.redact(text));
-        if self.asked.is_cancelled() || self.cut.is_cancelled() {
-            self.deny(entry, "the invocation is over").await?;
-            return Ok(ToolAnswer::Stop);
-        }
-        if !self.count() {
-            self.deny(entry, "the invocation has used up its tool calls")
-                .await?;
-            self.cut.cancel();
+        if !self.may_go_on(&entry).await? {
             return Ok(ToolAnswer::Stop);
         }
         let entry = match verdict.ruling {
-            Ruling::RequireApproval if !self.is_approved(&entry) => {
-                return self.ask_about(entry, &request, &verdict).await;
-            }
-            Ruling::RequireApproval => Entry {
-                decision: "allow",
-                reason: format!("approved by a person; {}", entry.reason),
-                ..entry
+            Ruling::RequireApproval => match self.approved(entry, &request, &verdict).await? {
+                Asked::Approved(entry) => entry,
+                Asked::Not(answer) => return Ok(answer),
             },
             Ruling::Allow | Ruling::Deny => entry,
         };
@@ -360,15 +388,27 @@ impl Tools for ToolHost<'_> {
         answer
     }
 
-    async fn say(&self, text: &str) {
-        let live = Live {
-            run: self.guest.run.clone(),
-            effect: self.guest.effect.clone(),
-            text: self.redact(text),
-        };
-        // Nobody may be watching; that is no fault.
-        let _watchers = self.engine.live.send(live);
+    async fn misfit(&self, call: Misfit) -> Result<ToolAnswer, Fault> {
+        let entry = rules::misfit(&call, &|text| self.redact(text));
+        if !self.may_go_on(&entry).await? {
+            return Ok(ToolAnswer::Stop);
+        }
+        self.log.add_durably(entry).await?;
+        Ok(ToolAnswer::Refused { reason: call.reason })
     }
+
+    async fn say(&self, text: &str) {
+        self.speech.say(text);
+    }
+}
+
+/// What became of a call that policies want approved.
+#[derive(Debug)]
+enum Asked {
+    /// A person approved it; it is logged so.
+    Approved(Entry),
+    /// Nobody did; the agent is answered this.
+    Not(ToolAnswer),
 }
 
 fn is_submission(request: &ToolRequest) -> bool {
@@ -393,6 +433,28 @@ impl Submission {
             Self::Review(draft) => draft.render(),
             Self::TestReport(draft) => draft.render(),
         }
+    }
+
+    /// Names the part of a plan that would not be kept as it was written: what a person approves must be what was planned
+    /// (S-47). Reviews and test reports are only read, and are kept without their secrets.
+    fn hides_in(&self, text: &str, redact: &dyn Fn(&str) -> String) -> Option<&'static str> {
+        let draft = match self {
+            Self::Plan(draft) => draft,
+            Self::Review(_) | Self::TestReport(_) => return None,
+        };
+        let is_changed = |text: &str| redact(text) != text;
+        let parts = [
+            ("summary", std::slice::from_ref(&draft.summary)),
+            ("approach", std::slice::from_ref(&draft.approach)),
+            ("files", draft.files.as_slice()),
+            ("risks", draft.risks.as_slice()),
+        ];
+        let part = parts
+            .into_iter()
+            .find(|(_, texts)| texts.iter().any(|text| is_changed(text)));
+        // One that arises only where the parts are put together has no part of its own.
+        part.map(|(name, _)| name)
+            .or_else(|| is_changed(text).then_some("text"))
     }
 
     fn kind(&self) -> ArtifactKind {

@@ -19,6 +19,8 @@ use conductor_domain::spec::RepoRef;
 use conductor_git::{Git, GitWorkspace, Identity, Protocol};
 use conductor_port::workspace::{Prepared, Workspace as _};
 
+/// What a working directory may take, as a multiple of raw git.
+const BAR: f64 = 1.2;
 const ROUNDS: usize = 5;
 
 /// As people start it: the baseline is not ours to harden.
@@ -81,10 +83,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("files {files}, rounds {ROUNDS}");
     println!("git worktree add          {:>8.3} s", raw.as_secs_f64());
     println!("prepare (fetch included)  {:>8.3} s", ours.as_secs_f64());
-    println!(
-        "ratio                     {:>8.3}",
-        ours.as_secs_f64() / raw.as_secs_f64()
-    );
+    let ratio = ours.as_secs_f64() / raw.as_secs_f64();
+    println!("ratio                     {ratio:>8.3}, at most {BAR}");
+    if ratio > BAR {
+        return Err(format!(
+            "a working directory takes {ratio:.3} times `git worktree add`, the bar is {BAR}"
+        )
+        .into());
+    }
     Ok(())
 }
 

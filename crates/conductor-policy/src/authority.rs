@@ -16,7 +16,8 @@ use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
 use cedar_policy::{
-    ActionConstraint, Authorizer, Decision, Effect, PolicyId, PolicySet, Schema, ValidationMode, Validator,
+    ActionConstraint, Authorizer, Decision, Effect, PolicyId, PolicySet, Schema, ValidationMode,
+    ValidationWarning, Validator,
 };
 use conductor_domain::digest::Digest;
 
@@ -106,11 +107,14 @@ impl Authority {
         Arc::clone(&ALONE)
     }
 
-    /// Compiles the shipped policies with further layers over them, in the order of their layers.
+    /// Compiles the shipped policies with further layers over them, in the order of their layers. What could never apply is
+    /// refused here, before it is stored; a run that locked such a policy goes on without its having a say.
     pub fn new(layers: &[(Layer, &str)]) -> Result<Self, Vec<Flaw>> {
-        let mut layers: Vec<(Layer, &str)> = layers.to_vec();
-        layers.push((Layer::Shipped, SHIPPED));
-        Self::locked(&layers)
+        let shipped = (Layer::Shipped, SHIPPED);
+        let authority = Self::locked(&[layers, &[shipped]].concat())?;
+        let idle = layers.iter().flat_map(|(layer, text)| idle(*layer, text));
+        let idle: Vec<Flaw> = idle.collect();
+        if idle.is_empty() { Ok(authority) } else { Err(idle) }
     }
 
     /// Compiles exactly these layers, as a run keeps them: what is shipped now does not count unless it is among them.
@@ -125,12 +129,13 @@ impl Authority {
                 .map(|(layer, text)| (*layer, Digest::of(text.as_bytes()))),
         );
         for (layer, text) in layers {
-            for (rule, policy) in read(layer, text)? {
+            for (rule, policy, at) in read(layer, text)? {
                 if rules
                     .get(&rule.id)
                     .is_some_and(|upper| upper.is_final && upper.layer < layer)
                 {
-                    return Err(vec![Flaw::whole(layer, format!("policy `{}` is final", rule.id))]);
+                    let message = format!("policy `{}` is final", rule.id);
+                    return Err(vec![Flaw::at(layer, text, at, message)]);
                 }
                 chosen.insert(rule.id.clone(), policy);
                 rules.insert(rule.id.clone(), rule);
@@ -235,11 +240,27 @@ pub fn address(texts: impl IntoIterator<Item = (Layer, Digest)>) -> Digest {
 
 /// Checks one layer's text by itself, as before it is saved.
 pub fn check(layer: Layer, text: &str) -> Vec<Flaw> {
-    read(layer, text).err().unwrap_or_default()
+    match read(layer, text) {
+        Ok(_policies) => idle(layer, text),
+        Err(flaws) => flaws,
+    }
 }
 
-/// Reads one layer: every policy valid, with an id of its own and a reason.
-fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy)>, Vec<Flaw>> {
+/// Finds policies that nobody's question could ever fall under: one that is taken must have an effect (SEC-1).
+fn idle(layer: Layer, text: &str) -> Vec<Flaw> {
+    let Ok(set) = PolicySet::from_str(text) else {
+        return Vec::new();
+    };
+    let result = Validator::new(SCHEMA.clone()).validate(&set, ValidationMode::Strict);
+    result
+        .validation_warnings()
+        .filter(|warning| matches!(warning, ValidationWarning::InvalidActionApplication(_)))
+        .map(|warning| Flaw::of(layer, text, warning))
+        .collect()
+}
+
+/// Reads one layer: every policy valid, with an id of its own and a reason, and where it begins.
+fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usize)>, Vec<Flaw>> {
     let set = PolicySet::from_str(text).map_err(|errors| flaw::of_parsing(layer, text, &errors))?;
     let mut flaws = Vec::new();
     let result = Validator::new(SCHEMA.clone()).validate(&set, ValidationMode::Strict);
@@ -248,23 +269,35 @@ fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy)>, V
             .validation_errors()
             .map(|error| Flaw::of(layer, text, error)),
     );
-    if set.templates().next().is_some() {
-        flaws.push(Flaw::whole(layer, "templates are not supported".to_owned()));
+    let beginnings = flaw::beginnings(text);
+    let begin = |id: &PolicyId| {
+        let number = AsRef::<str>::as_ref(id).strip_prefix("policy");
+        let number = number.and_then(|number| number.parse::<usize>().ok());
+        number
+            .and_then(|number| beginnings.get(number).copied())
+            .unwrap_or(0)
+    };
+    if let Some(template) = set.templates().next() {
+        let message = "templates are not supported".to_owned();
+        flaws.push(Flaw::at(layer, text, begin(template.id()), message));
     }
-    let mut read: Vec<(Rule, cedar_policy::Policy)> = Vec::new();
-    for policy in set.policies() {
+    let mut policies: Vec<_> = set
+        .policies()
+        .map(|policy| (begin(policy.id()), policy))
+        .collect();
+    policies.sort_by_key(|(at, _)| *at);
+    let mut read: Vec<(Rule, cedar_policy::Policy, usize)> = Vec::new();
+    for (at, policy) in policies {
         match rule(layer, policy) {
-            Ok(rule) if read.iter().any(|(other, _)| other.id == rule.id) => {
-                flaws.push(Flaw::whole(
-                    layer,
-                    format!("two policies have the id `{}`", rule.id),
-                ));
+            Ok(rule) if read.iter().any(|(other, ..)| other.id == rule.id) => {
+                let message = format!("two policies have the id `{}`", rule.id);
+                flaws.push(Flaw::at(layer, text, at, message));
             }
             Ok(rule) => {
                 let policy = policy.new_id(PolicyId::new(&rule.id));
-                read.push((rule, policy));
+                read.push((rule, policy, at));
             }
-            Err(message) => flaws.push(Flaw::whole(layer, message)),
+            Err(message) => flaws.push(Flaw::at(layer, text, at, message)),
         }
     }
     if flaws.is_empty() { Ok(read) } else { Err(flaws) }
@@ -300,8 +333,8 @@ mod tests {
     #[test]
     fn only_policies_about_an_action_are_asked_about_it() {
         let asked = |action| Authority::shipped().policies[&action].policies().count();
-        let counts = [Action::View, Action::StrReplace, Action::Bash, Action::Connect].map(asked);
-        assert_eq!(counts, [1, 3, 1, 0]);
+        let counts = [Action::View, Action::StrReplace, Action::Bash, Action::TrustText].map(asked);
+        assert_eq!(counts, [1, 3, 2, 1]);
     }
 
     /// A policy about a group would not be found by its members; a forbidding one would be passed over.

@@ -1,11 +1,10 @@
-//! Makes characters visible that a reader would not see: controls, formats, direction marks, tags, selectors (S-48).
+//! Makes characters visible that a reader would not see: controls, formats, direction marks, tags, fillers (S-48).
 //!
-//! The variation selector that makes a symbol an emoji is left alone where nothing is to be approved by it; everything
-//! else is shown as its code and counted. This module does not know where text is shown.
+//! Which those are is the domain's one list. The variation selector that makes a symbol an emoji is left alone, because
+//! nothing is approved by it here; everything else is shown as its code and counted. This module does not know where text
+//! is shown.
 
-use std::sync::LazyLock;
-
-use regex_automata::meta::Regex;
+use conductor_domain::message::is_hidden;
 
 /// Text with nothing hidden in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,23 +15,20 @@ pub struct Visible {
     pub count: usize,
 }
 
-static HIDDEN: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\x{FE00}-\x{FE0E}\x{E0100}-\x{E01EF}--\n\t]")
-        .expect("the classes are part of Unicode; a test uses them")
-});
+/// Makes a symbol an emoji; sources are full of it.
+const EMOJI: char = '\u{fe0f}';
 
 /// Shows what is hidden in the text; line breaks and tabs stay.
 pub fn visible(text: &str) -> Visible {
     let mut shown = String::with_capacity(text.len());
-    let (mut done, mut count) = (0, 0);
-    for hit in HIDDEN.find_iter(text) {
-        shown.push_str(text.get(done..hit.start()).unwrap_or_default());
-        for letter in text.get(hit.range()).unwrap_or_default().chars() {
+    let mut count = 0;
+    for letter in text.chars() {
+        if letter != EMOJI && is_hidden(letter) {
             shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(letter)));
             count += 1;
+        } else {
+            shown.push(letter);
         }
-        done = hit.end();
     }
-    shown.push_str(text.get(done..).unwrap_or_default());
     Visible { text: shown, count }
 }

@@ -16,8 +16,8 @@ use conductor_domain::diff::{FindingKind, Severity};
 
 use crate::hidden;
 use crate::redact::Redactor;
-use crate::secret::Certainty;
 use crate::secret::live::LiveSecrets;
+use crate::secret::{Certainty, Sighting};
 use pattern::Pattern;
 
 /// One changed path.
@@ -124,6 +124,15 @@ pub enum Subject {
     ManyFiles,
 }
 
+/// What a person would not see of a rendered difference; see [`Inspector::unshown`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unshown {
+    /// Lines that are hidden together with others.
+    pub lines: usize,
+    /// Lines of which a part is hidden that nothing objects to.
+    pub parts: usize,
+}
+
 /// Judges changes.
 #[derive(Debug)]
 pub struct Inspector {
@@ -167,6 +176,30 @@ impl Inspector {
         objections.sort();
         objections.dedup();
         objections
+    }
+
+    /// Counts what a person would not see of a rendered difference, because it is taken out as a secret (S-47, S-49).
+    ///
+    /// A line of the difference that neither stood there before nor goes is what counts. What [`Inspector::inspect`] objects
+    /// to by itself counts only where it hides more than its own line.
+    pub fn unshown(&self, rendered: &str) -> Unshown {
+        let text = rendered.as_bytes();
+        let is_break = |byte: &u8| matches!(*byte, b'\n' | b'\r');
+        let mut unshown = Unshown::default();
+        for Sighting { range, certainty, .. } in self.redactor.sight(text) {
+            let before = text.get(..range.start).unwrap_or_default();
+            let begin = before.iter().rposition(is_break).map_or(0, |at| at + 1);
+            let touched = text.get(begin..range.end).unwrap_or_default();
+            let lines = touched.split(is_break);
+            let new = lines.filter(|line| !matches!(line.first(), None | Some(b' ' | b'-')));
+            let (new, is_one_line) = (new.count(), !touched.iter().any(is_break));
+            match certainty {
+                Certainty::Hinted if is_one_line => unshown.parts += new,
+                Certainty::Certain | Certainty::Likely if is_one_line => {}
+                Certainty::Hinted | Certainty::Likely | Certainty::Certain => unshown.lines += new,
+            }
+        }
+        unshown
     }
 
     fn sizes(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
@@ -216,12 +249,14 @@ impl Inspector {
             });
         };
         for sighting in self.redactor.sight(text) {
+            let lines = line_at(sighting.range.start)..=line_at(sighting.range.end.saturating_sub(1));
             let severity = match sighting.certainty {
                 Certainty::Certain => Severity::Violation,
                 Certainty::Likely => Severity::NeedsApproval,
+                // What is taken for one secret over several lines hides any other among them.
+                Certainty::Hinted if lines.end() > lines.start() => Severity::NeedsApproval,
                 Certainty::Hinted => continue,
             };
-            let lines = line_at(sighting.range.start)..=line_at(sighting.range.end.saturating_sub(1));
             if let Some(line) = lines.into_iter().find(|line| is_added(*line)) {
                 object(line, Subject::Secret, severity, sighting.kind.to_string());
             }
@@ -325,7 +360,10 @@ fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) 
 
 fn severity(kind: FindingKind) -> Severity {
     match kind {
-        FindingKind::ForbiddenPath | FindingKind::ManyFindings | FindingKind::Unshown => Severity::Violation,
+        FindingKind::ForbiddenPath
+        | FindingKind::ManyFindings
+        | FindingKind::Unshown
+        | FindingKind::Policy => Severity::Violation,
         FindingKind::OutsidePlan
         | FindingKind::Gitlink
         | FindingKind::GitSettings

@@ -94,6 +94,17 @@ impl Stream<'_> {
         out
     }
 
+    /// Gives out what is held back, though more may come: what has waited long enough is shown. A secret whose mark has
+    /// been given out goes on to be one; one that was not known yet may be shown in parts.
+    pub fn flush(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        // The rest of a key is no word that waits.
+        if self.key_left.is_none() {
+            self.advance(&mut out, Ending::Last);
+        }
+        out
+    }
+
     /// Ends the stream and returns the rest.
     pub fn finish(mut self) -> Vec<u8> {
         let mut out = Vec::new();

@@ -23,7 +23,8 @@ pub struct Dependency {
     pub name: String,
 }
 
-/// The versions of one dependency in one file; a lock file may hold several.
+/// The versions of one dependency in one file; a lock file may hold several. Where one comes from is part of it, unless
+/// most came from there before the change: the same version from elsewhere is another dependency.
 pub type Versions = BTreeSet<String>;
 
 /// What a file depends on.
@@ -74,13 +75,43 @@ pub fn compare(files: &[ChangedFile<'_>]) -> SupplyChange {
         };
         let sides = read(&reading, file.before).and_then(|before| Ok((before, read(&reading, file.after)?)));
         match sides {
-            Ok((before, after)) => change.note(file.path, ecosystem, before, &after),
+            Ok((mut before, mut after)) => {
+                if let Some(usual) = usual(&before) {
+                    before = without(before, &usual);
+                    after = without(after, &usual);
+                }
+                change.note(file.path, ecosystem, before, &after);
+            }
             Err(why) => {
                 change.unread.insert(file.path.to_owned(), why);
             }
         }
     }
     change
+}
+
+/// Parts a version from where it comes from, as every parser writes it.
+const FROM: &str = " from ";
+
+/// The place that more than half of the versions came from before the change. It is learned there and not known here: what
+/// people use is theirs to say, and whoever changes a file has no say in it.
+fn usual(before: &Dependencies) -> Option<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let versions = before.values().flatten();
+    for (_, source) in versions.filter_map(|version| version.split_once(FROM)) {
+        *counts.entry(source).or_default() += 1;
+    }
+    let all: usize = counts.values().sum();
+    let usual = counts.into_iter().find(|(_, count)| count * 2 > all);
+    usual.map(|(source, _)| source.to_owned())
+}
+
+fn without(dependencies: Dependencies, usual: &str) -> Dependencies {
+    let end = format!("{FROM}{usual}");
+    let shorter = |version: String| version.strip_suffix(&end).map(str::to_owned).unwrap_or(version);
+    let all = dependencies.into_iter();
+    all.map(|(name, versions)| (name, versions.into_iter().map(shorter).collect()))
+        .collect()
 }
 
 /// Tells whether a path is a manifest or a lock file (SEC-5: such a change gets an elevated review).
@@ -114,7 +145,7 @@ fn reading(path: &str) -> Option<(&'static str, Reading)> {
         "Pipfile.lock" => ("pypi", By(python::pipfile_lock)),
         "go.mod" => ("go", Lines(other::go_mod)),
         "go.sum" => ("go", By(other::go_sum)),
-        "Gemfile" => ("rubygems", Lines(other::gemfile)),
+        "Gemfile" => ("rubygems", By(other::gemfile)),
         "Gemfile.lock" => ("rubygems", Lines(other::gemfile_lock)),
         "composer.json" => ("composer", By(other::composer)),
         "composer.lock" => ("composer", By(other::composer_lock)),

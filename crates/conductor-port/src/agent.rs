@@ -172,6 +172,17 @@ impl GithubCall {
     }
 }
 
+/// A call that came to no request: its tool is not offered to whoever called, or its arguments do not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// The tool's name.
+    pub tool: &'static str,
+    /// The arguments as they came.
+    pub arguments: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
 /// What a tool answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolAnswer {
@@ -194,6 +205,9 @@ pub enum ToolAnswer {
 pub trait Tools: Send + Sync {
     /// Calls a tool.
     async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault>;
+
+    /// Logs a call that cannot be made, and counts it like any other (TOOL-4).
+    async fn misfit(&self, call: Misfit) -> Result<ToolAnswer, Fault>;
 
     /// Shows people what the agent says; kept by nobody.
     async fn say(&self, text: &str);

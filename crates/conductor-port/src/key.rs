@@ -62,8 +62,8 @@ pub trait Keys: Send + Sync + std::fmt::Debug {
     /// Takes a key away and returns it, to one caller only; nothing when its time is over. If repeated: nothing.
     async fn take(&self, kind: KeyKind, hash: &Digest, now: Timestamp) -> Result<Option<Key>, Fault>;
 
-    /// Takes all keys of somebody away; an operator of the staff and an owner of the same name are two. If repeated: nothing
-    /// changes.
+    /// Takes all keys of somebody away. An operator of the staff and an owner of the same name are two; owners are one, under
+    /// whatever name they came. If repeated: nothing changes.
     async fn take_all(&self, holder: &Holder) -> Result<(), Fault>;
 
     /// Keeps the hash of an operator's password in the place of the one before; `None` forgets it.

@@ -11,6 +11,10 @@ use crate::ledger::{EffectRow, ForgeWrite, RunRow, StreamId};
 
 /// Which runs to list; newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "conditions that readers ask for, each on its own"
+)]
 pub struct RunFilter {
     /// Only of this project.
     pub project: Option<String>,
@@ -20,6 +24,8 @@ pub struct RunFilter {
     pub phase: Option<String>,
     /// Only those that a person must act on.
     pub needs_human: bool,
+    /// Only those that go on without a person; with `needs_human`, none.
+    pub needs_nobody: bool,
     /// Only those that have not ended.
     pub open: bool,
     /// Only those that still hold something: the open ones, and those that were not cleaned up after.

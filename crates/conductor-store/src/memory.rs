@@ -317,7 +317,7 @@ impl Keys for Memory {
     }
 
     async fn take_all(&self, holder: &key::Holder) -> Result<(), Fault> {
-        self.state().keys.retain(|_hash, key| key.holder != *holder);
+        self.state().keys.retain(|_hash, key| !key.holder.is_same(holder));
         Ok(())
     }
 

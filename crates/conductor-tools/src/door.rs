@@ -57,7 +57,7 @@ impl Lease {
         self.token.expose_secret()
     }
 
-    /// Ends it; calls under way are ended too.
+    /// Ends it; calls under way come to their end, and nobody is answered any more.
     pub fn end(&self) {
         self.ended.cancel();
     }

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use conductor_domain::fault::Fault;
 use conductor_domain::role::Role;
-use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{Misfit, ToolAnswer, ToolRequest, Tools};
 use rmcp::handler::server::common::schema_for_input;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use serde_json::Value;
 
 use crate::arguments::{
     Arguments, AskHuman, Bash, CommentIssue, CommentPullRequest, CreateFile, GetIssue, GetPullRequest,
@@ -27,7 +29,7 @@ struct Offer {
     description: &'static str,
     is_writing: bool,
     schema: fn() -> Arc<JsonObject>,
-    read: fn(JsonObject) -> Result<ToolRequest, String>,
+    read: fn(&Value) -> Result<ToolRequest, String>,
 }
 
 fn offer<A: Arguments>(name: &'static str, description: &'static str, is_writing: bool) -> Offer {
@@ -37,7 +39,7 @@ fn offer<A: Arguments>(name: &'static str, description: &'static str, is_writing
         is_writing,
         schema: || schema_for_input::<A>().unwrap_or_else(|why| unreachable!("a struct is an object: {why}")),
         read: |arguments| {
-            serde_json::from_value::<A>(arguments.into())
+            <A as serde::Deserialize<'_>>::deserialize(arguments)
                 .map(A::request)
                 .map_err(|error| format!("the arguments do not fit: {error}"))
         },
@@ -171,6 +173,29 @@ fn handing_in(role: Role) -> Vec<Offer> {
     }
 }
 
+/// Asking a person; every role may.
+fn asking() -> Offer {
+    offer::<AskHuman>(
+        "ask_human",
+        "Asks a human and ends the work; it begins anew with the answer.",
+        true,
+    )
+}
+
+/// Finds a tool that there is, whoever it is offered to.
+fn known(name: &str) -> Option<&'static str> {
+    let mut all = reading();
+    all.extend(writing());
+    all.extend(reading_the_forge());
+    for role in Role::ALL {
+        all.extend(speaking(role));
+        all.extend(handing_in(role));
+    }
+    all.push(asking());
+    let found = all.into_iter().find(|offer| offer.name == name);
+    found.map(|offer| offer.name)
+}
+
 /// Tools on offer, and who serves them.
 pub struct Offers {
     offers: Vec<Offer>,
@@ -195,11 +220,7 @@ impl Offers {
         offers.extend(reading_the_forge());
         offers.extend(speaking(role));
         offers.extend(handing_in(role));
-        offers.push(offer::<AskHuman>(
-            "ask_human",
-            "Asks a human and ends the work; it begins anew with the answer.",
-            true,
-        ));
+        offers.push(asking());
         Self { offers, tools }
     }
 
@@ -226,25 +247,45 @@ impl Shelf for Offers {
     }
 
     async fn call(&self, name: &str, arguments: JsonObject, _progress: &Progress) -> Option<CallToolResult> {
-        let offer = self.offers.iter().find(|offer| offer.name == name)?;
-        let request = match (offer.read)(arguments) {
-            Ok(request) => request,
-            Err(reason) => return Some(refused(reason)),
+        let arguments = Value::Object(arguments);
+        let Some(offer) = self.offers.iter().find(|offer| offer.name == name) else {
+            // What there is and is not offered was tried all the same, and is told to the log.
+            let tool = known(name)?;
+            let call = Misfit {
+                tool,
+                arguments: arguments.to_string(),
+                reason: format!("{tool} is not offered here"),
+            };
+            let logged = self.tools.misfit(call).await;
+            return logged.err().map(|fault| failed(name, &fault));
         };
-        Some(match self.tools.call(request).await {
+        let answer = match (offer.read)(&arguments) {
+            Ok(request) => self.tools.call(request).await,
+            Err(reason) => {
+                let call = Misfit {
+                    tool: offer.name,
+                    arguments: arguments.to_string(),
+                    reason,
+                };
+                self.tools.misfit(call).await
+            }
+        };
+        Some(match answer {
             Ok(ToolAnswer::Done { output }) => {
                 CallToolResult::success(vec![ContentBlock::text(readable(&output))])
             }
             Ok(ToolAnswer::Refused { reason }) => refused(reason),
             Ok(ToolAnswer::Stop) => CallToolResult::success(vec![ContentBlock::text("recorded; stop now")]),
-            Err(fault) => {
-                tracing::warn!(tool = name, %fault, "a tool met a fault");
-                refused(format!(
-                    "the tool failed, not you: {fault}; try again or ask a human"
-                ))
-            }
+            Err(fault) => failed(name, &fault),
         })
     }
+}
+
+fn failed(name: &str, fault: &Fault) -> CallToolResult {
+    tracing::warn!(tool = name, %fault, "a tool met a fault");
+    refused(format!(
+        "the tool failed, not you: {fault}; try again or ask a human"
+    ))
 }
 
 fn refused(reason: String) -> CallToolResult {

@@ -86,14 +86,9 @@ impl<S: Shelf> ServerHandler for Server<S> {
         let token = context.meta.get_progress_token();
         let progress = Progress(token.map(|token| (context.peer.clone(), token)));
         let arguments = request.arguments.unwrap_or_default();
-        let called = self.0.call(&request.name, arguments, &progress);
-        // A client that left does not wait for the answer; what it began is ended with this future.
-        let answer = tokio::select! {
-            answer = called => answer,
-            () = context.ct.cancelled() => {
-                return Err(ErrorData::invalid_request("the call was cancelled", None));
-            }
-        };
+        // A call that its client took back is done to its end all the same: what it began may have been done already, and
+        // every call is logged (TOOL-4). The answer to such a call is dropped by whoever carries the messages.
+        let answer = self.0.call(&request.name, arguments, &progress).await;
         let unknown = || ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None);
         answer.map(CallToolResponse::from).ok_or_else(unknown)
     }

@@ -6,8 +6,14 @@
   if (!live) return;
 
   // A part is replaced when it changed and nobody is typing in it; what is typed is never lost.
+  const isChanged = (field) => {
+    if (field.matches("[type=checkbox], [type=radio]")) return field.checked !== field.defaultChecked;
+    // Where no option is marked, a browser chooses the first.
+    if (field.matches("select")) return field.selectedIndex !== Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
+    return field.value !== field.defaultValue;
+  };
   const isBusy = (part) =>
-    [...part.querySelectorAll("input:not([type=hidden]), textarea")].some((field) => field.value !== field.defaultValue) ||
+    [...part.querySelectorAll("input:not([type=hidden]), textarea, select")].some(isChanged) ||
     (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
 
   // What a button would send, but for how much of the run its page had seen: by that it is known again.
@@ -25,6 +31,10 @@
   // A page that answered a form cannot be asked for again at its own address.
   const here = document.body.dataset.here || location.href;
 
+  // What the server said of each part; what is opened or typed there since is none of it. That time passes is no news.
+  const shown = new Map([...document.querySelectorAll("[data-part]")].map((part) => [part, part.innerHTML]));
+  const timeless = (html) => html.replace(/<time.*?<\/time>/gs, "");
+
   let source = null;
   let loading = false;
   let again = false;
@@ -39,13 +49,16 @@
       document.title = fresh.title;
       ring(waiting(fresh.title));
       for (const part of document.querySelectorAll("[data-part]")) {
-        const other = fresh.getElementById(part.id);
-        if (!other || part.innerHTML === other.innerHTML) continue;
-        if (isBusy(part)) { part.dataset.stale = ""; continue; }
+        const before = shown.get(part);
+        const html = fresh.getElementById(part.id)?.innerHTML ?? before;
+        const isKept = html !== before && isBusy(part);
+        part.toggleAttribute("data-stale", isKept && timeless(html) !== timeless(before));
+        if (isKept || html === before) continue;
         const focused = part.contains(document.activeElement) ? document.activeElement : null;
         const isFocused = focused && isTwin(focused);
         const open = [...part.querySelectorAll("details")].map((details) => details.open);
-        part.innerHTML = other.innerHTML;
+        part.innerHTML = html;
+        shown.set(part, html);
         part.querySelectorAll("details").forEach((details, index) => { details.open = open[index] ?? details.open; });
         if (focused) {
           const twin = [...part.querySelectorAll(focused.tagName)].find(isFocused);
@@ -88,16 +101,19 @@
   }
 
   let timer = 0;
-  const soon = () => { clearTimeout(timer); timer = setTimeout(refresh, 80); };
+  // News that come on and on do not push the look back.
+  const soon = () => { timer ||= setTimeout(() => { timer = 0; refresh(); }, 80); };
+  document.addEventListener("focusout", () => { if (document.querySelector("[data-stale]")) soon(); });
 
   const say = (words) => { if (connection.textContent !== words) connection.textContent = words; };
   const talk = document.getElementById("talk");
   const hear = (address) => {
     const here = new EventSource(address);
     source = here;
-    let wasLost = false;
-    here.addEventListener("open", () => { say("live"); if (wasLost) soon(); wasLost = false; });
-    here.addEventListener("changed", soon);
+    let isAnew = true;
+    // What happened between the page and its stream, or while that was lost, was told to nobody.
+    here.addEventListener("open", () => { isAnew = true; say("live"); news(); });
+    here.addEventListener("changed", news);
     here.addEventListener("state", (event) => {
       soon();
       // A run that gave everything back ends its stream; the page stays true by the common one.
@@ -107,26 +123,52 @@
       if (!talk) return;
       document.getElementById("talking").hidden = false;
       const atEnd = talk.scrollTop + talk.clientHeight >= talk.scrollHeight - 8;
+      // The first words of a stream are all that were said so far.
+      if (isAnew) talk.textContent = "";
+      isAnew = false;
       talk.append(JSON.parse(event.data).text);
       // The page stays light however long an agent talks; the newest words count.
       while (talk.childNodes.length > 2000) talk.firstChild.remove();
       if (atEnd) talk.scrollTop = talk.scrollHeight;
     });
     here.addEventListener("error", () => {
-      wasLost = true;
       say("connection lost, trying again");
-      if (here.readyState === EventSource.CLOSED) { setTimeout(() => hear(address), 2000); soon(); }
+      if (here.readyState === EventSource.CLOSED) { setTimeout(() => { if (source === here) hear(address); }, 2000); soon(); }
     });
   };
-  hear(live);
-  // A page that the browser keeps for the way back holds no connection: there are six of them for all pages together.
-  addEventListener("pagehide", () => source.close());
-  addEventListener("pageshow", (event) => { if (event.persisted) { hear(live); soon(); } });
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
-  setInterval(() => { if (!document.hidden) soon(); }, 30000);
+  const hush = () => { source?.close(); source = null; say(""); };
+
+  // There are six connections for all pages together, so a page that nobody looks at, or that the browser keeps for the way
+  // back, holds none. Of those that nobody looks at one listens and tells the others, so that titles and notes stay true.
+  const canShare = "locks" in navigator && "BroadcastChannel" in window;
+  let unseen = null;
+  let seen = () => {};
+  const news = () => { soon(); unseen?.postMessage("changed"); };
+  const hide = () => {
+    if (unseen) return;
+    hush();
+    if (!canShare) return;
+    const stop = new AbortController();
+    const isSeen = new Promise((done) => { seen = () => { done(); stop.abort(); unseen?.close(); unseen = null; }; });
+    unseen = new BroadcastChannel("conductor");
+    unseen.onmessage = soon;
+    navigator.locks.request("listens", { signal: stop.signal }, () => {
+      if (!stop.signal.aborted) hear("/live");
+      return isSeen;
+    }).catch(() => {});
+  };
+  const show = () => { seen(); hush(); hear(live); soon(); };
+  const look = () => (document.hidden ? hide() : show());
+  look();
+  // A page that is left becomes hidden after that, and listens no more.
+  let isLeft = false;
+  addEventListener("pagehide", () => { isLeft = true; seen(); hush(); });
+  addEventListener("pageshow", (event) => { isLeft = false; if (event.persisted) look(); });
+  document.addEventListener("visibilitychange", () => { if (!isLeft) look(); });
+  setInterval(() => { if (!document.hidden || !canShare) soon(); }, 30000);
 
   document.addEventListener("click", (event) => {
-    const code = event.target.closest("code.copy");
+    const code = event.target.closest(".copy");
     if (code && navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(() => say("copied"), () => {});
   });
 

@@ -188,10 +188,9 @@ pub(crate) async fn visitor(
     }))
 }
 
-/// Opens a session, and ends the one that the browser had: whoever comes in is never where somebody else was.
-pub(crate) async fn open_session(door: &Door, holder: Holder, before: Option<&str>) -> Result<String, Error> {
+/// Opens a session; nobody is inside before they are given its secret.
+pub(crate) async fn open_session(door: &Door, holder: Holder) -> Result<String, Error> {
     let now = door.settings.clock.now();
-    close_session(door, before).await?;
     let secret = (door.settings.secret)();
     let session = Key {
         kind: KeyKind::Session,
@@ -205,12 +204,10 @@ pub(crate) async fn open_session(door: &Door, holder: Holder, before: Option<&st
 }
 
 /// Ends a session.
-pub(crate) async fn close_session(door: &Door, secret: Option<&str>) -> Result<(), Error> {
-    if let Some(secret) = secret {
-        let now = door.settings.clock.now();
-        let hash = Digest::of(secret.as_bytes());
-        door.keys.take(KeyKind::Session, &hash, now).await?;
-    }
+pub(crate) async fn close_session(door: &Door, secret: &str) -> Result<(), Error> {
+    let now = door.settings.clock.now();
+    let hash = Digest::of(secret.as_bytes());
+    door.keys.take(KeyKind::Session, &hash, now).await?;
     Ok(())
 }
 
@@ -225,24 +222,32 @@ async fn rank_of(door: &Door, holder: &Holder) -> Result<Option<Rank>, Error> {
 pub(crate) struct Watcher {
     door: Arc<Door>,
     actor: Actor,
-    seen_at: Timestamp,
+    believed_until: Timestamp,
 }
 
 impl Watcher {
     /// Begins to listen.
     pub(crate) fn new(door: Arc<Door>, actor: Actor) -> Self {
-        let seen_at = door.settings.clock.now();
-        Self { door, actor, seen_at }
+        let believed_until = door.settings.clock.now().after(BELIEVED_FOR);
+        Self {
+            door,
+            actor,
+            believed_until,
+        }
     }
 
     /// Tells whether the watcher may hear something; `changed` is the run that it is about. What is about no run may be
     /// about the watcher. A database that does not answer lets nobody hear anything; they come back and ask.
     pub(crate) async fn may_hear(&mut self, changed: Option<&RunId>) -> bool {
         let now = self.door.settings.clock.now();
-        if changed.is_some() && now < self.seen_at.after(BELIEVED_FOR) {
+        if changed.is_some() && now < self.believed_until {
             return true;
         }
-        self.seen_at = now;
+        // That somebody is to go is told before their key is gone: after such news the next word is not believed either.
+        self.believed_until = match changed {
+            Some(_) => now.after(BELIEVED_FOR),
+            None => now,
+        };
         is_inside(&self.door, &self.actor, now).await.unwrap_or_default()
     }
 }

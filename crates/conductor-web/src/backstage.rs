@@ -20,7 +20,7 @@ pub struct Change {
     pub run: Option<RunId>,
 }
 
-/// Words of an agent at work.
+/// Words of an agent at work; held in memory for a while, and never stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Talk {
     /// Which run.
@@ -37,8 +37,9 @@ pub trait Backstage: Send + Sync + std::fmt::Debug {
     /// Follows what is committed from now on.
     fn changes(&self) -> BoxStream<'static, Change>;
 
-    /// Follows what agents say from now on.
-    fn talk(&self) -> BoxStream<'static, Talk>;
+    /// Tells the newest of what the agent of a run that spoke last has said so far, and follows what its agents say from
+    /// then on: no word is in both, and none between them is lost but to a listener that is too slow.
+    fn talk(&self, run: &RunId) -> (Option<Talk>, BoxStream<'static, Talk>);
 
     /// Tells what keeps the engine from its work now; nothing most of the time.
     fn trouble(&self) -> Option<TroubleView>;

@@ -3,7 +3,7 @@
 //! They do not know the door.
 
 pub(crate) mod played;
-mod keys;
+pub(crate) mod keys;
 mod answers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +91,10 @@ pub(crate) struct World {
     pub(crate) down: bool,
     /// Tells of what is committed, to whoever listens; without it, nothing ever is.
     pub(crate) changes: Option<tokio::sync::broadcast::Sender<Change>>,
+    /// What an agent said before anybody listened.
+    pub(crate) said: Option<Talk>,
+    /// What agents say to whoever listens.
+    pub(crate) says: Vec<Talk>,
     pub(crate) now: Timestamp,
     /// Runs whose working directory is being made.
     pub(crate) begun: Vec<RunId>,
@@ -432,8 +436,18 @@ impl Views for Fake {
                 && filter.phase.as_ref().is_none_or(|phase| *phase == row.phase)
                 && (!filter.open || !row.terminal)
                 && (!filter.needs_human || row.needs_human)
+                && (!filter.needs_nobody || !row.needs_human)
         };
-        Ok(self.world().rows.iter().filter(fits).cloned().collect())
+        let world = self.world();
+        let first = match &filter.after {
+            Some(after) => match world.rows.iter().position(|row| row.run == *after) {
+                Some(place) => place + 1,
+                None => return Ok(vec![]),
+            },
+            None => 0,
+        };
+        let rows = world.rows.iter().skip(first).filter(fits);
+        Ok(rows.take(filter.limit as usize).cloned().collect())
     }
 
     async fn count(&self, filter: &RunFilter) -> Result<u32, Fault> {
@@ -769,8 +783,16 @@ impl Backstage for Fake {
         .boxed()
     }
 
-    fn talk(&self) -> BoxStream<'static, Talk> {
-        stream::empty().boxed()
+    fn talk(&self, run: &RunId) -> (Option<Talk>, BoxStream<'static, Talk>) {
+        let world = self.world();
+        let is_theirs = |talk: &Talk| talk.run == *run;
+        let says: Vec<Talk> = world
+            .says
+            .iter()
+            .filter(|talk| is_theirs(talk))
+            .cloned()
+            .collect();
+        (world.said.clone().filter(is_theirs), stream::iter(says).boxed())
     }
 
     fn trouble(&self) -> Option<TroubleView> {

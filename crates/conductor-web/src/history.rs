@@ -3,10 +3,13 @@
 //! Folds the events with the domain's own `evolve`, so that it cannot disagree with it. This module does not know where
 //! records are kept.
 
+use std::collections::BTreeMap;
+
 use conductor_domain::artifact::Artifact;
 use conductor_domain::egress::EgressDenial;
 use conductor_domain::event::Event;
 use conductor_domain::gate::Gate;
+use conductor_domain::hold::HoldKind;
 use conductor_domain::id::{CommitId, EffectId};
 use conductor_domain::invocation::Purpose;
 use conductor_domain::plan::Plan;
@@ -31,6 +34,8 @@ pub(crate) struct History {
     pub(crate) denials: Vec<(Timestamp, EffectId, EgressDenial)>,
     pub(crate) change: Option<Change>,
     asked: Vec<Asked>,
+    /// Since when it stands still, by cause; a cause that is told anew is no younger.
+    held: BTreeMap<HoldKind, Timestamp>,
 }
 
 /// What the newest commit changes in all.
@@ -97,6 +102,10 @@ impl History {
                 shown: run.asked().into_iter().cloned().collect(),
             });
         }
+        self.held.retain(|kind, _| run.holds.get(*kind).is_some());
+        for hold in run.holds.iter() {
+            self.held.entry(hold.kind()).or_insert(record.at);
+        }
         let name = run.phase.name().as_str();
         if self.spans.last().is_none_or(|(last, _)| *last != name) {
             self.spans.push((name, record.at));
@@ -111,6 +120,17 @@ impl History {
             .rev()
             .skip_while(|asked| asked.gate.subject != gate.subject);
         earlier.skip(1).find(|asked| asked.gate.kind == gate.kind)
+    }
+
+    /// Since when a person is asked about the run as it stands: the oldest of all that is open.
+    pub(crate) fn asked_at(&self, run: &Run) -> Option<Timestamp> {
+        if run.phase.is_terminal() {
+            return None;
+        }
+        let gate = run.gate().map(|gate| gate.opened_at);
+        let holds = run.holds.iter().filter(|hold| hold.needs_human());
+        let held = holds.filter_map(|hold| self.held.get(&hold.kind()).copied());
+        gate.into_iter().chain(held).min()
     }
 
     /// Where the time went; the last stay is counted up to the last record.

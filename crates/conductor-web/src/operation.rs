@@ -290,7 +290,7 @@ pub const OPERATIONS: &[Operation] = &[
     })
     .by(&["kill-switch"])
     .on(&["/stop"]),
-    reading("/approvals", "list_approvals", "Lists what waits for a person, with what exactly is asked.", shape::<Approvals>, || {
+    reading("/approvals", "list_approvals", "Lists what waits for a person, oldest first, with what exactly is asked.", shape::<Approvals>, || {
         get(handle::run::approvals)
     })
     .narrowed()
@@ -366,7 +366,8 @@ pub const OPERATIONS: &[Operation] = &[
     }),
     reading("/runs/{id}/writes", "list_writes", "Lists the writes of a run at the forge.", shape::<WriteList>, || {
         get(handle::run::writes)
-    }),
+    })
+    .by(&["run writes"]),
     reading("/runs/{id}/calls", "list_calls", "Lists the calls of tools that a run's agents made, newest first, with what policy decided.", shape::<CallList>, || {
         get(handle::work::calls)
     })
@@ -414,10 +415,11 @@ pub const OPERATIONS: &[Operation] = &[
     })
     .needs(Rank::Admin)
     .by(&["open"]),
-    changing("/sign-out", "sign_out", "Ends all links and sessions of an operator, for admins; your own when nobody is named.", shape::<SignOut>, Answers::Ok(shape::<AcceptedView>), || {
+    changing("/sign-out", "sign_out", "Ends all links and sessions of an operator; your own when nobody is named.", shape::<SignOut>, Answers::Ok(shape::<AcceptedView>), || {
         post(handle::staff::end_sessions)
     })
-    .needs(Rank::Viewer)
+    // A token that leaked must not keep its operator outside; people sign themselves out on the page.
+    .needs(Rank::Admin)
     .by(&["operator sign-out"])
     .on(&["/sign-out", "/operators/change"]),
     reading("/operators", "list_operators", "Lists who works here from afar.", shape::<OperatorList>, || {

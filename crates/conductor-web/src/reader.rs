@@ -2,6 +2,7 @@
 //!
 //! Changes nothing: of the ledger it uses `read` alone. This module does not know HTTP.
 
+mod inbox;
 mod policy;
 mod work;
 
@@ -13,7 +14,7 @@ use conductor_domain::artifact::Artifact;
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::EffectKind;
 use conductor_domain::egress::{EgressDenial, EgressWay, Grant};
-use conductor_domain::fault::{Fault, FaultKind};
+use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, OperatorName, ProjectId, RunId};
 use conductor_domain::instance::{Instance, Registration};
 use conductor_domain::phase::{Phase, SetUp};
@@ -29,7 +30,7 @@ use conductor_port::tally::Tally;
 use conductor_port::views::{RunFilter, Views};
 
 use crate::api::{
-    Approvals, DenialView, EffectList, EffectView, EventList, EventView, GateView, GrantView, InstanceView,
+    DenialView, EffectList, EffectView, EventList, EventView, GateView, GrantView, InstanceView,
     PullRequestView, RepoView, RunDetail, RunList, RunView, StateChange, SuspensionView, TextView, WriteList,
     WriteView,
 };
@@ -119,6 +120,15 @@ impl Reader {
         Ok(self.views.runs(filter).await?)
     }
 
+    /// Reads a page of rows and moves the filter behind it, for whoever must leave none out; after the last one it is empty.
+    pub(crate) async fn next_rows(&self, filter: &mut RunFilter) -> Result<Vec<RunRow>, Error> {
+        let rows = self.views.runs(filter).await?;
+        if let Some(last) = rows.last() {
+            filter.after = Some(last.run.clone());
+        }
+        Ok(rows)
+    }
+
     /// Counts runs, up to the filter's limit.
     pub(crate) async fn count(&self, filter: &RunFilter) -> Result<u32, Error> {
         Ok(self.views.count(filter).await?)
@@ -142,35 +152,6 @@ impl Reader {
             waits_for,
             cleaned_up: run.cleaned_up,
         })
-    }
-
-    /// Lists the runs that wait for a person, of one project or of all, with what they wait for.
-    pub async fn approvals(&self, project: Option<&ProjectId>) -> Result<Approvals, Error> {
-        let filter = RunFilter {
-            project: project.map(ToString::to_string),
-            needs_human: true,
-            open: true,
-            limit: MAX_RUNS,
-            ..RunFilter::default()
-        };
-        let mut approvals = Approvals {
-            waiting: vec![],
-            damaged: vec![],
-        };
-        for row in self.views.runs(&filter).await? {
-            let detail = match parse_state(&row) {
-                Ok(run) => self.detail(&row, &run).await,
-                Err(fault) => Err(fault.into()),
-            };
-            match detail {
-                Ok(detail) => approvals.waiting.push(detail),
-                Err(Error::Fault(fault)) if fault.kind == FaultKind::Permanent => {
-                    approvals.damaged.push(damaged(&row, fault));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(approvals)
     }
 
     /// Says which slot a run waits for, where all are taken by others; it would look busy otherwise.
@@ -256,6 +237,7 @@ impl Reader {
             allowed: allowed.into_iter().map(str::to_owned).collect(),
             holds: detail::holds(run),
             gate: self.gate(run, &history).await?,
+            asked_at: history.asked_at(run),
             plan,
             phases: history.phases(),
             tests: history.tests,
@@ -630,22 +612,6 @@ mod tests {
         assert_eq!(change.run.ended_because, said);
         let ended = reader(&fake).runs(RunFilter::default()).await.expect("read");
         assert_eq!(because(ended), said);
-    }
-
-    /// BEY-4: everything that waits for a person is in one place.
-    #[tokio::test]
-    async fn approvals_list_only_what_waits_for_a_person() {
-        let fake = Fake::with_repo();
-        let played = Played::start(&fake);
-        assert_eq!(
-            reader(&fake).approvals(None).await.expect("read").waiting.len(),
-            0
-        );
-        let _played = played.until_plan_gate("the plan");
-        assert_eq!(
-            reader(&fake).approvals(None).await.expect("read").waiting.len(),
-            1
-        );
     }
 
     /// BEY-1: an approval over the wire carries the digest that was seen, and the gate that is open.

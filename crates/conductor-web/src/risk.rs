@@ -19,19 +19,27 @@ use crate::words::text::count;
 
 /// A plan that names more files is read by itself.
 const FEW: usize = 5;
-/// The most plans that are looked at in one go.
-const MOST: u32 = 500;
+/// How many plans are read in one go.
+const AT_ONCE: u32 = 500;
 
 /// Lists the plans that wait for a person, oldest first, with what speaks against each.
 pub(crate) async fn plans(door: &Door) -> Result<PlanRisks, Error> {
-    let filter = RunFilter {
+    let mut filter = RunFilter {
         phase: Some("awaiting_plan_approval".to_owned()),
         open: true,
-        limit: MOST,
+        limit: AT_ONCE,
         ..RunFilter::default()
     };
+    let mut rows = Vec::new();
+    loop {
+        let more = door.reader.next_rows(&mut filter).await?;
+        if more.is_empty() {
+            break;
+        }
+        rows.extend(more);
+    }
     let mut plans = Vec::new();
-    for row in door.reader.rows(&filter).await?.iter().rev() {
+    for row in rows.iter().rev() {
         // A run that cannot be read is named in the inbox.
         let Ok(run) = parse_state(row) else { continue };
         let Phase::AwaitingPlanApproval(waiting) = &run.phase else {
@@ -70,10 +78,10 @@ async fn reasons(door: &Door, run: &Run, waiting: &PlanGate) -> Result<Vec<Strin
     }
     for artifact in run.asked() {
         let kept = door.reader.artifact(&artifact.digest).await?;
-        let hidden = visible::text(&String::from_utf8_lossy(&kept)).hidden;
-        if hidden > 0 {
+        let hidden = visible::text(&String::from_utf8_lossy(&kept)).told();
+        if !hidden.is_empty() {
             let kind = artifact.kind.as_str();
-            reasons.push(format!("its {kind} holds {}", count(hidden, "hidden character")));
+            reasons.push(format!("its {kind} holds {hidden}"));
         }
     }
     let files = &waiting.plan.files;

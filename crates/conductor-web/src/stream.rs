@@ -1,8 +1,10 @@
 //! Follows one run live: its records as they are committed, where it stands after them, and what agents say.
 //!
 //! A record's sequence number is the event's id, so a client that lost its connection asks for the rest with
-//! `Last-Event-ID` and misses nothing; what agents say is shown once and kept by nobody. The stream ends when the run
-//! has given everything back, when whoever watches is outside again, or when the server stops. This module does not know who watches.
+//! `Last-Event-ID` and misses nothing. What agents say has no number: whoever comes hears the newest of what the one at
+//! work has said so far as the first `talk`, then each word as it is said; when it is done, its words are gone. All of them
+//! are shown with nothing hidden in them (S-48). The stream ends when the run has given everything back, when whoever
+//! watches is outside again, or when the server stops. This module does not know who watches.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use crate::error::Error;
 use crate::extract::{Asked, NamedRun};
 use crate::guard::only;
 use crate::reader::{MAX_EVENTS, Reader};
+use crate::visible;
 
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -51,13 +54,14 @@ pub(crate) async fn follow(
         })?,
     };
     // Listening starts before the first look, so that nothing committed in between is missed.
-    let (changes, talk) = (door.backstage.changes(), door.backstage.talk());
-    door.reader.state(&run).await?;
+    let (changes, (said, talk)) = (door.backstage.changes(), door.backstage.talk(&run));
+    let (_, state) = door.reader.state(&run).await?;
     let follower = Follower {
         reader: door.reader.clone(),
         run,
         seen,
         changes,
+        said: said.filter(|talk| state.in_flight.contains_key(&talk.effect)),
         talk,
         shutdown: door.settings.shutdown.clone(),
         watcher: Watcher::new(door, actor),
@@ -73,6 +77,8 @@ struct Follower {
     run: RunId,
     seen: u64,
     changes: BoxStream<'static, Change>,
+    /// What was said before, until it was told.
+    said: Option<Talk>,
     talk: BoxStream<'static, Talk>,
     shutdown: CancellationToken,
     watcher: Watcher,
@@ -133,6 +139,9 @@ impl Follower {
     }
 
     async fn listen(&mut self) -> Vec<Event> {
+        if let Some(said) = self.said.take() {
+            return vec![words(said)];
+        }
         tokio::select! {
             change = self.changes.next() => match change {
                 Some(Change { run }) => {
@@ -145,18 +154,27 @@ impl Follower {
                 None => self.step = Step::End,
             },
             Some(talk) = self.talk.next() => {
-                if talk.run == self.run {
-                    if !self.watcher.may_hear(Some(&talk.run)).await {
-                        self.step = Step::End;
-                        return vec![];
-                    }
-                    return vec![event("talk", &TalkView { effect: talk.effect, text: talk.text })];
+                if self.watcher.may_hear(Some(&talk.run)).await {
+                    return vec![words(talk)];
                 }
+                self.step = Step::End;
             }
             () = self.shutdown.cancelled() => self.step = Step::End,
         }
         vec![]
     }
+}
+
+/// What an agent said: neither a terminal nor a page obeys it.
+fn words(talk: Talk) -> Event {
+    let text = visible::text(&talk.text).text;
+    event(
+        "talk",
+        &TalkView {
+            effect: talk.effect,
+            text,
+        },
+    )
 }
 
 fn event<T: serde::Serialize>(name: &str, data: &T) -> Event {
@@ -166,6 +184,8 @@ fn event<T: serde::Serialize>(name: &str, data: &T) -> Event {
 
 #[cfg(test)]
 mod tests {
+    use conductor_domain::id::EffectId;
+    use conductor_domain::run::Run;
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
 
@@ -195,6 +215,79 @@ mod tests {
                 .map(str::to_owned)
         };
         text.lines().filter_map(of).collect()
+    }
+
+    /// Reads a stream that goes on until so many events of talk came, and tells their words.
+    async fn heard(fake: &Fake, path: &str, number: usize) -> Vec<String> {
+        let (tell, _) = tokio::sync::broadcast::channel(8);
+        fake.world().changes = Some(tell);
+        let response = fake
+            .router()
+            .oneshot(request("GET", path, ""))
+            .await
+            .expect("a router never fails");
+        let mut body = response.into_body();
+        let mut text = String::new();
+        let words = |text: &str| {
+            let said = text.split("\n\n").filter_map(|one| {
+                let data = one.strip_prefix("event: talk\n")?.strip_prefix("data: ")?;
+                serde_json::from_str::<TalkView>(data).ok()
+            });
+            said.map(|talk| talk.text).collect::<Vec<_>>()
+        };
+        while words(&text).len() < number {
+            let frame = body.frame().await.expect("the stream goes on").expect("bytes");
+            let bytes = frame.into_data().expect("data");
+            text.push_str(std::str::from_utf8(&bytes).expect("text"));
+        }
+        words(&text)
+    }
+
+    fn talk(effect: &EffectId, text: &str) -> Talk {
+        Talk {
+            run: RunId::parse("r-1").expect("a slug"),
+            effect: effect.clone(),
+            text: text.to_owned(),
+        }
+    }
+
+    /// The effect that the played run waits for.
+    fn under_way(fake: &Fake) -> EffectId {
+        let run: Run = serde_json::from_str(&fake.world().rows[0].state).expect("a run");
+        run.in_flight.into_keys().next().expect("something is under way")
+    }
+
+    /// S-48, UI-5: what an agent says commands no terminal, reorders nothing and looks like nothing else, whether it was
+    /// said before or is said now; so it is for programs, too.
+    #[tokio::test]
+    async fn hostile_words_of_an_agent_arrive_as_codes() {
+        let fake = Fake::with_repo();
+        let _played = Played::start(&fake);
+        let effect = under_way(&fake);
+        fake.world().said = Some(talk(&effect, "\u{1b}[2Jgone\u{202e}"));
+        fake.world().says = vec![talk(&effect, "r\u{43e}\u{43e}t\u{200b}\r\n<b>")];
+        let said = heard(&fake, "/api/v1/runs/r-1/stream", 2).await;
+        assert_eq!(
+            said,
+            [
+                "⟨U+001B⟩[2Jgone⟨U+202E⟩",
+                "r⟨U+043E⟩⟨U+043E⟩t⟨U+200B⟩⟨U+000D⟩\n<b>"
+            ]
+        );
+    }
+
+    /// UI-2: who comes late hears what the agent at work has said, and nothing of one that is done.
+    #[tokio::test]
+    async fn words_are_told_again_while_their_agent_works() {
+        let fake = Fake::with_repo();
+        let _played = Played::start(&fake);
+        let (now, done) = (under_way(&fake), EffectId::parse("r-1.900.0").expect("a name"));
+        for (effect, expected) in [(&now, vec!["before", "after"]), (&done, vec!["after"])] {
+            fake.world().said = Some(talk(effect, "before"));
+            fake.world().says = vec![talk(&now, "after")];
+            let said = heard(&fake, "/api/v1/runs/r-1/stream", expected.len()).await;
+            assert_eq!(said, expected);
+        }
     }
 
     /// UI-2: a watcher that comes back gets what it missed, once, and then where the run stands.

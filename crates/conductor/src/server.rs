@@ -94,14 +94,10 @@ impl Server {
         let (records, clock) = (seat.records.clone(), seat.clock.clone());
         records.check_instance().await?;
         let token = mint_secret();
-        let secrets = setup
-            .webhook_secret
-            .iter()
-            .map(wire::words)
-            .chain(setup.notify.iter().map(|hook| wire::words(&hook.secret)))
-            .chain([token.clone()])
-            .chain(setup.database_url.iter().map(|url| url.expose().to_owned()))
-            .collect();
+        let hook = setup.notify.iter().map(|hook| &hook.secret);
+        let words = setup.webhook_secret.iter().chain(hook).map(wire::words);
+        let words = words.chain([token.clone()]);
+        let secrets = secrets_of(words, &setup.forge, setup.database_url.as_ref());
         let executor = setup.executor.name();
         // Said now and not at the first run: what roles name must be there.
         setup.skills.lock(&records.blobs()).await.map_err(|fault| {
@@ -180,11 +176,7 @@ impl Server {
             started_at: file.started_at,
             shutdown: shutdown.clone(),
         };
-        let backstage = Arc::new(BehindTheDoor {
-            engine: engine.clone(),
-            records: records.clone(),
-            skills: setup.skills,
-        });
+        let backstage = Arc::new(BehindTheDoor::new(engine.clone(), records.clone(), setup.skills));
         let (keys, answers) = records.door();
         let behind = Behind {
             inbox: engine.clone(),
@@ -302,9 +294,39 @@ fn origins(address: SocketAddr, public_url: &str) -> Vec<String> {
     origins
 }
 
+/// Lists what this instance must never show: words that it was told or made, its key at the forge, its database's password.
+fn secrets_of(
+    words: impl Iterator<Item = String>,
+    forge: &conductor_github::Config,
+    database: Option<&DatabaseUrl>,
+) -> Vec<String> {
+    words
+        .chain([wire::words(&forge.private_key_pem)])
+        .chain(database.into_iter().flat_map(DatabaseUrl::secrets))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// SEC-3: the key at the forge and the password of the database are secrets as the others are.
+    #[test]
+    fn an_instance_knows_its_own_secrets() {
+        let forge = conductor_github::Config::new("https://forge.example", 1, SecretString::from("a-key"));
+        let url = DatabaseUrl::new("postgres://me:hunter2@db/x");
+        assert_eq!(
+            secrets_of(["a-word".to_owned()].into_iter(), &forge, Some(&url)),
+            [
+                "a-word",
+                "a-key",
+                "postgres://me:hunter2@db/x",
+                "hunter2",
+                "hunter2"
+            ]
+        );
+        assert_eq!(secrets_of(std::iter::empty(), &forge, None), ["a-key"]);
+    }
 
     /// S-55.
     #[test]

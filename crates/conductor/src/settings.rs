@@ -211,6 +211,37 @@ impl DatabaseUrl {
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
+
+    /// What of it nobody may read: the whole, and its password by itself, as it is written and as it is meant.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let host = place.split('/').next().unwrap_or_default();
+        let before_host = host.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+        let asked = query.split('&').filter_map(|pair| pair.split_once('='));
+        let asked = asked.filter(|(key, _)| *key == "password");
+        let mut secrets = vec![self.0.clone()];
+        for (_, password) in before_host.into_iter().chain(asked) {
+            secrets.extend([password.to_owned(), unescaped(password)]);
+        }
+        secrets
+    }
+}
+
+/// Undoes the escapes of a URL; what is none stays as it is.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        bytes.extend_from_slice(before.as_bytes());
+        let code = after
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(code.unwrap_or(b'%'));
+        rest = code.and_then(|_| after.get(2..)).unwrap_or(after);
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl std::str::FromStr for DatabaseUrl {
@@ -508,6 +539,27 @@ mod tests {
         let url = told.database_url.as_ref().expect("it was said");
         assert_eq!(url.expose(), "postgres://me:hunter2@db/x");
         assert!(!format!("{told:?}").contains("hunter2"), "{told:?}");
+    }
+
+    /// SEC-3: the password is known by itself, however it is written; an address without one has none.
+    #[test]
+    fn the_password_of_a_database_is_a_secret_by_itself() {
+        for (address, passwords) in [
+            (
+                "postgres://me:hunter2%40home%2f1@db:5432/x?a=b",
+                vec!["hunter2%40home%2f1", "hunter2@home/1"],
+            ),
+            (
+                "postgres://db/x?sslmode=require&password=hunter2%zz",
+                vec!["hunter2%zz", "hunter2%zz"],
+            ),
+            ("postgres://me@db/x", vec![]),
+            ("postgres://db:5432/x", vec![]),
+            ("sqlite", vec![]),
+        ] {
+            let expected: Vec<&str> = std::iter::once(address).chain(passwords).collect();
+            assert_eq!(DatabaseUrl::new(address).secrets(), expected);
+        }
     }
 
     #[test]

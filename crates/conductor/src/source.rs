@@ -9,7 +9,7 @@ use conductor_port::views::RunFilter;
 use conductor_web::api::{
     Approvals, AuditView, CallList, ChangeView, EventList, ExpectedView, InstanceView, MetricsView,
     PolicyExpectations, PolicyList, PolicyPlace, PolicyQuestion, PolicyTexts, RecordList, ReplayView,
-    RulingView, RunDetail, RunList, VersionList,
+    RulingView, RunDetail, RunList, VersionList, WriteList,
 };
 use conductor_web::{CallsWanted, Format, MetricsQuery, Reader, RecordQuery, Rules as _, Sight};
 use futures_util::stream::{BoxStream, StreamExt as _};
@@ -114,6 +114,14 @@ impl Source {
                     .await
             }
             Self::Database(reader, _) => Ok(reader.calls(id, wanted).await?),
+        }
+    }
+
+    /// Lists what was written at the forge.
+    pub(crate) async fn writes(&self, id: &RunId) -> Result<WriteList, Failure> {
+        match self {
+            Self::Server(client) => client.get(&format!("/runs/{id}/writes")).await,
+            Self::Database(reader, _) => Ok(reader.writes(id).await?),
         }
     }
 

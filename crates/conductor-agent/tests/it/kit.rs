@@ -12,7 +12,7 @@ use conductor_domain::id::{CommitId, EffectId, RunId};
 use conductor_domain::invocation::{Invocation, Purpose};
 use conductor_domain::spec::{AgentBackend, AgentSpec, ExecutorName, Limits, Mode};
 use conductor_domain::time::Timestamp;
-use conductor_port::agent::{Agent as _, AgentEnd, Material, Task, ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{Agent as _, AgentEnd, Material, Misfit, Task, ToolAnswer, ToolRequest, Tools};
 use conductor_port::clock::Clock;
 
 #[derive(Debug, Default)]
@@ -106,6 +106,10 @@ impl Tools for ListedTools {
         self.asked.lock().unwrap().push(request);
         let answer = self.answers.lock().unwrap().pop_front();
         Ok(answer.unwrap_or(ToolAnswer::Done { output: Vec::new() }))
+    }
+
+    async fn misfit(&self, call: Misfit) -> Result<ToolAnswer, Fault> {
+        Ok(refused(&call.reason))
     }
 
     async fn say(&self, text: &str) {

@@ -9,7 +9,7 @@ use conductor_agent::{Scenario, scenario};
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::fault::Fault;
 use conductor_domain::invocation::Purpose;
-use conductor_port::agent::{AgentEnd, ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{AgentEnd, Misfit, ToolAnswer, ToolRequest, Tools};
 
 use crate::kit::{self, agents, done, refused, task};
 
@@ -122,6 +122,10 @@ impl Tools for TrustingTools<'_> {
             | ToolRequest::SubmitTestReport(_) => done(""),
             ToolRequest::AskHuman { .. } => ToolAnswer::Stop,
         })
+    }
+
+    async fn misfit(&self, call: Misfit) -> Result<ToolAnswer, Fault> {
+        Ok(refused(&call.reason))
     }
 
     async fn say(&self, _text: &str) {}

@@ -149,7 +149,9 @@ pub(super) fn reviewed(draft: &mut Draft<'_>, review: &Review) {
     match review.verdict {
         Verdict::Approve => {
             draft.say(speech::reviewed(review));
-            if draft.run().heard.base_moved.is_some() {
+            let heard = &draft.run().heard;
+            // A hint is enough: what moves the work looks for itself, and leaves it where it is if nothing moved.
+            if heard.base_moved.is_some() || heard.base_announced {
                 draft.record(Event::RebaseBegan);
             } else {
                 draft.record(Event::ProposalBegan { tests });

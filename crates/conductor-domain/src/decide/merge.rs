@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::forge::{Notice, NoticeSubject, PullRequestSnapshot, PullRequestState};
 use crate::hold::Hold;
 use crate::id::{CommitId, PullRequestNumber};
-use crate::phase::{EndReason, Phase};
+use crate::phase::{EndReason, Phase, SetUp};
 use crate::run::Run;
 
 /// How many readings may be asked for at once: one may have looked before the change, the next looks after it.
@@ -27,6 +27,7 @@ pub(super) fn noticed(draft: &mut Draft<'_>, notice: &Notice) {
     }
     match notice.subject {
         NoticeSubject::PullRequest { number } => look_at(draft, Some(number)),
+        NoticeSubject::Base if draft.run().pull_request.is_none() => remember_base(draft),
         NoticeSubject::Base => look_at(draft, None),
         // An edit or a comment changes what is shown with the plan (S-50).
         NoticeSubject::Issue { number } => {
@@ -35,6 +36,14 @@ pub(super) fn noticed(draft: &mut Draft<'_>, notice: &Notice) {
                 draft.ask(Effect::ReadIssue { issue: number });
             }
         }
+    }
+}
+
+/// Remembers that the base is said to have moved, while no pull request can be read to find out (BEY-3).
+fn remember_base(draft: &mut Draft<'_>) {
+    let is_fetched_later = draft.run().phase == Phase::Pending(SetUp::ReadingIssue);
+    if !is_fetched_later && !draft.run().heard.base_announced {
+        draft.record(Event::BaseAnnounced);
     }
 }
 

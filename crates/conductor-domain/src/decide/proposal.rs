@@ -155,9 +155,10 @@ pub(super) fn opened(draft: &mut Draft<'_>, number: PullRequestNumber, url: &str
 }
 
 pub(super) fn check_published(draft: &mut Draft<'_>) {
+    let base_announced = draft.run().heard.base_announced;
     draft.record(Event::MergeAwaited);
-    // What a merge rests on is read first, as always.
-    if draft.may_merge().is_some() {
+    // What a merge rests on is read first, as always; and what was announced before it could be.
+    if draft.may_merge().is_some() || base_announced {
         merge::look_at(draft, None);
     }
 }

@@ -36,6 +36,7 @@ fn with_kept(message: Message, artifact: &Artifact) -> Message {
     Message {
         body: Body::Kept {
             artifact: artifact.clone(),
+            preface: None,
         },
         ..message
     }
@@ -161,8 +162,7 @@ pub(super) fn reminder(run: &Run) -> Option<Message> {
 }
 
 pub(super) fn operator_did(by: &OperatorName, what: &str, comment: Option<&str>) -> Message {
-    // In code: a name of ours need not be the forge's, and must not call a stranger there.
-    let mut text = format!("Actor: {}", code(&format!("@{by}")));
+    let mut text = actor(by);
     if let Some(comment) = comment {
         text.push_str(&format!("\n\n{}", harmless(comment)));
     }
@@ -170,13 +170,27 @@ pub(super) fn operator_did(by: &OperatorName, what: &str, comment: Option<&str>)
 }
 
 pub(super) fn operator_revised(by: &OperatorName, kind: GateKind, feedback: &Artifact) -> Message {
-    let message = own(MessageKind::OperatorAction, format!("{by} sent the {kind} back"));
-    with_detail(with_kept(message, feedback), "actor", format!("@{by}"))
+    operator_wrote(by, &format!("sent the {kind} back"), feedback)
 }
 
 pub(super) fn operator_answered(by: &OperatorName, answer: &Artifact) -> Message {
-    let message = own(MessageKind::OperatorAction, format!("{by} answered"));
-    with_detail(with_kept(message, answer), "actor", format!("@{by}"))
+    operator_wrote(by, "answered", answer)
+}
+
+/// What an operator did with words that are kept.
+fn operator_wrote(by: &OperatorName, what: &str, words: &Artifact) -> Message {
+    Message {
+        body: Body::Kept {
+            artifact: words.clone(),
+            preface: Some(actor(by)),
+        },
+        ..own(MessageKind::OperatorAction, format!("{by} {what}"))
+    }
+}
+
+/// Names who acted (RUN-7). In code: a name of ours need not be the forge's, and must not call a stranger there.
+fn actor(by: &OperatorName) -> String {
+    format!("Actor: {}", code(&format!("@{by}")))
 }
 
 pub(super) fn tested(tests: &TestRun, report: Option<&TestReport>) -> Message {

@@ -9,14 +9,86 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use conductor_domain::phase::PhaseName;
+use conductor_domain::Input;
+use conductor_domain::forge::{Notice, NoticeSubject};
+use conductor_domain::input::Action;
+use conductor_domain::phase::{
+    Executing, ExecutingStep, Phase, PhaseName, Planning, PlanningStep, Proposing, ProposingStep, SetUp,
+};
 
 use crate::scenarios::way;
 use crate::script::{Came, play};
 use crate::world::World;
 
+/// Names values by a match on every variant, and lists the names, so that a new variant cannot be left out.
+macro_rules! names {
+    ($function:ident($type:ty), $every:ident { $($pattern:pat => $name:literal),* $(,)? }) => {
+        fn $function(value: &$type) -> &'static str {
+            match value { $($pattern => $name,)* }
+        }
+        const $every: &[&str] = &[$($name),*];
+    };
+}
+
+names! {
+    place_of(Phase), EVERY_PLACE {
+        Phase::Pending(SetUp::ReadingIssue) => "pending: reading the issue",
+        Phase::Pending(SetUp::PreparingWorkspace) => "pending: preparing",
+        Phase::Planning(Planning { step: PlanningStep::Drafting, .. }) => "planning: drafting",
+        Phase::Planning(Planning { step: PlanningStep::Reviewing { .. }, .. }) => "planning: reviewing",
+        Phase::Planning(Planning { step: PlanningStep::Confirming { .. }, .. }) => "planning: confirming",
+        Phase::AwaitingPlanApproval(_) => "awaiting_plan_approval",
+        Phase::Executing(Executing { step: ExecutingStep::Implementing, .. }) => "executing: implementing",
+        Phase::Executing(Executing { step: ExecutingStep::Committing, .. }) => "executing: committing",
+        Phase::Executing(Executing { step: ExecutingStep::Rebasing, .. }) => "executing: rebasing",
+        Phase::Executing(Executing { step: ExecutingStep::Testing { .. }, .. }) => "executing: testing",
+        Phase::Executing(Executing { step: ExecutingStep::CheckingRedFirst { .. }, .. }) => "executing: red first",
+        Phase::Executing(Executing { step: ExecutingStep::Interpreting { .. }, .. }) => "executing: interpreting",
+        Phase::Executing(Executing { step: ExecutingStep::Reviewing { .. }, .. }) => "executing: reviewing",
+        Phase::Proposing(Proposing { step: ProposingStep::Inspecting, .. }) => "proposing: inspecting",
+        Phase::Proposing(Proposing { step: ProposingStep::AwaitingApproval { .. }, .. }) =>
+            "proposing: awaiting approval",
+        Phase::Proposing(Proposing { step: ProposingStep::Pushing, .. }) => "proposing: pushing",
+        Phase::Proposing(Proposing { step: ProposingStep::OpeningPullRequest, .. }) => "proposing: opening",
+        Phase::Proposing(Proposing { step: ProposingStep::PublishingCheck, .. }) => "proposing: publishing the check",
+        Phase::AwaitingMerge(_) => "awaiting_merge",
+        Phase::Completed => "completed",
+        Phase::Cancelled { .. } => "cancelled",
+        Phase::Failed { .. } => "failed",
+    }
+}
+
+names! {
+    kind_of(Input), EVERY_INPUT {
+        Input::StartRun { .. } => "start_run",
+        Input::Operate { action: Action::Approve { .. }, .. } => "approve",
+        Input::Operate { action: Action::Revise { .. }, .. } => "revise",
+        Input::Operate { action: Action::Reject { .. }, .. } => "reject",
+        Input::Operate { action: Action::Answer { .. }, .. } => "answer",
+        Input::Operate { action: Action::Pause, .. } => "pause",
+        Input::Operate { action: Action::Resume, .. } => "resume",
+        Input::Operate { action: Action::Cancel { .. }, .. } => "cancel",
+        Input::Operate { action: Action::Retry, .. } => "retry",
+        Input::Operate { action: Action::Fail { .. }, .. } => "fail",
+        Input::Operate { action: Action::Reprioritize { .. }, .. } => "reprioritize",
+        Input::Operate { action: Action::GrantRelief { .. }, .. } => "grant_relief",
+        Input::Operate { action: Action::RevokeRelief { .. }, .. } => "revoke_relief",
+        Input::KillSwitchTurned { on: true } => "kill_switch_on",
+        Input::KillSwitchTurned { on: false } => "kill_switch_off",
+        Input::Performed { .. } => "performed",
+        Input::Faulted { .. } => "faulted",
+        Input::RequestComment { .. } => "request_comment",
+        Input::RequestFields { .. } => "request_fields",
+        Input::EgressDenied { .. } => "egress_denied",
+        Input::ForgeNoticed { notice: Notice { subject: NoticeSubject::PullRequest { .. }, .. } } => "pull_request",
+        Input::ForgeNoticed { notice: Notice { subject: NoticeSubject::Issue { .. }, .. } } => "issue",
+        Input::ForgeNoticed { notice: Notice { subject: NoticeSubject::Base, .. } } => "base",
+        Input::DeadlinePassed { .. } => "deadline_passed",
+    }
+}
+
 /// A way to each place where a run can stand.
-const PLACES: [(&str, &[&str]); 19] = [
+const PLACES: [(&str, &[&str]); 22] = [
     ("pending: reading the issue", &["start"]),
     ("pending: preparing", &["to set-up"]),
     ("planning: drafting", &["to planning"]),
@@ -28,7 +100,26 @@ const PLACES: [(&str, &[&str]); 19] = [
     ("awaiting_plan_approval", &["to plan gate"]),
     ("executing: implementing", &["to executing"]),
     ("executing: committing", &["to executing", "implementer is done"]),
+    (
+        "executing: rebasing",
+        &["to merge gate", "forge announces push", "pr base moved"],
+    ),
     ("executing: testing", &["to testing"]),
+    (
+        "executing: red first",
+        &[
+            "start red-first record",
+            "issue read",
+            "workspace ready",
+            "planner plans A",
+            "reviewer approves",
+            "issue read",
+            "ann approves",
+            "implementer is done",
+            "committed",
+            "tests exit 0",
+        ],
+    ),
     ("executing: interpreting", &["to testing", "tests exit 0"]),
     ("executing: reviewing", &["to review"]),
     ("proposing: inspecting", &["to proposing"]),
@@ -38,6 +129,10 @@ const PLACES: [(&str, &[&str]); 19] = [
     ),
     ("proposing: pushing", &["to pushing"]),
     ("proposing: opening", &["to pushing", "pushed"]),
+    (
+        "proposing: publishing the check",
+        &["to pushing", "pushed", "pr opened"],
+    ),
     ("awaiting_merge", &["to merge gate"]),
     (
         "completed",
@@ -48,13 +143,14 @@ const PLACES: [(&str, &[&str]); 19] = [
 ];
 
 /// One representative of each input.
-const INPUTS: [&str; 26] = [
+const INPUTS: [&str; 42] = [
     "start",
     "ann approves",
     "ann approves something else",
     "ann revises x",
     "ann rejects",
     "ann answers x",
+    "planner asks why, then ann answers x",
     "ann pauses",
     "ann resumes",
     "ann pauses, then ann resumes",
@@ -64,17 +160,32 @@ const INPUTS: [&str; 26] = [
     "ann pauses, then ann gives up",
     "ann prioritizes 9",
     "ann overrides p bash worktree for 5 because the owner asked for it",
+    "ann overrides p bash worktree for 5 because the owner asked for it, then ann revokes 1",
     "kill switch on",
+    "kill switch on, then kill switch off",
+    "deadline",
     "forge announces pr 9",
+    "forge announces pr 9, then pr merged",
+    "forge announces pr 9, then pr unmerged",
+    "forge announces review, then pr changes requested 1",
+    "forge announces checks, then pr checks failed ci",
     "forge announces issue",
     "forge announces push",
+    "forge announces push, then pr base moved",
     "sandbox wants a.example",
+    "implementer comments x",
+    "implementer sets Conductor note to x",
     "planner plans B",
     "reviewer approves",
     "reviewer rejects x",
     "implementer is done",
     "implementer crashes",
     "tests exit 1",
+    "red first: passed",
+    "rebased",
+    "rebase conflicts",
+    "fault transient in work",
+    "fault permanent in work",
 ];
 
 /// Plays an input, or one after the other; what comes of the last one, or of the first that is refused.
@@ -89,12 +200,18 @@ fn play_all(world: &mut World, inputs: &str) -> Option<Came> {
     came
 }
 
-/// What an input comes to at a place, in a few words.
-fn outcome(place: &[&str], input: &str) -> String {
+/// A run that stands at a place.
+fn standing(place: &[&str]) -> World {
     let mut world = World::new();
     for step in place.iter().flat_map(|step| way(step)) {
         play(&mut world, step).unwrap_or_else(|| panic!("cannot play `{step}`"));
     }
+    world
+}
+
+/// What an input comes to at a place, in a few words.
+fn outcome(place: &[&str], input: &str) -> String {
+    let mut world = standing(place);
     let before = world.run().phase.name();
     match play_all(&mut world, input) {
         None => "·".to_owned(),
@@ -121,10 +238,7 @@ fn document() -> String {
     let mut edges = BTreeSet::new();
     for (_, place) in PLACES {
         for input in INPUTS {
-            let mut world = World::new();
-            for step in place.iter().flat_map(|step| way(step)) {
-                play(&mut world, step);
-            }
+            let mut world = standing(place);
             let before = world.run().phase.name();
             if let Some(Came::To(Ok(_))) = play_all(&mut world, input) {
                 edges.insert((before, world.run().phase.name()));
@@ -194,4 +308,30 @@ fn the_document_shows_the_machine_as_it_is() {
         written == fresh,
         "docs/state-machine.md is stale: UPDATE_SCENARIOS=1 cargo test -p conductor-domain"
     );
+}
+
+/// RUN-1: no place and no kind of input is missing from the document.
+#[test]
+fn the_document_knows_every_place_and_every_input() {
+    let shown: Vec<&str> = PLACES.iter().map(|(name, _)| *name).collect();
+    assert_eq!(shown, EVERY_PLACE);
+    // A run that exists is never started; the row shows the refusal.
+    let mut taken = BTreeSet::from(["start_run"]);
+    for (name, place) in PLACES {
+        assert_eq!(place_of(&standing(place).run().phase), name);
+        for input in INPUTS {
+            let mut world = standing(place);
+            let lived = world.history.len();
+            play_all(&mut world, input);
+            taken.extend(
+                world
+                    .history
+                    .iter()
+                    .skip(lived)
+                    .map(|(input, _, _)| kind_of(input)),
+            );
+        }
+    }
+    let every: BTreeSet<&str> = EVERY_INPUT.iter().copied().collect();
+    assert_eq!(taken, every);
 }

@@ -1,5 +1,7 @@
 //! Rules whose edge a story does not show: exact pauses, exact names, answers and wishes that name something else.
 
+use std::collections::BTreeMap;
+
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::{Effect, EffectKind};
@@ -9,7 +11,7 @@ use conductor_domain::hold::HoldKind;
 use conductor_domain::input::{Action, Input, Report};
 use conductor_domain::invariant::{BrokenLaw, broken_law};
 use conductor_domain::invocation::{Purpose, Remains, ToolLogHead};
-use conductor_domain::message::{Body, CommentPlace, CommentRequest};
+use conductor_domain::message::{Body, CommentPlace, CommentRequest, render};
 use conductor_domain::phase::Phase;
 use conductor_domain::role::Role;
 use conductor_domain::run::{Counters, InFlight};
@@ -287,6 +289,47 @@ fn hostile_names_are_harmless_in_commits_titles_and_texts() {
     });
     let text = "Actor: `@ann`\n\nnice".to_owned();
     assert_eq!(said, Some(Body::Own { text }));
+}
+
+/// RUN-7, BEY-4: whoever sends a plan back or answers is named as whoever approves is, above their words.
+#[test]
+fn whoever_decides_with_words_is_named_above_them() {
+    for (lines, headline) in [
+        (["to plan gate", "ann revises use @eve"], "ann sent the plan back"),
+        (
+            ["to proposing", "diff touches b.rs, ann revises use @eve"],
+            "ann sent the diff back",
+        ),
+        (
+            ["to planning", "planner asks why, ann answers use @eve"],
+            "ann answered",
+        ),
+    ] {
+        let lines: Vec<&str> = lines.iter().flat_map(|line| line.split(", ")).collect();
+        let world = lived(&lines);
+        let said = world.asked.iter().find_map(|asked| match &asked.effect {
+            Effect::PostComment { message, .. } if message.headline == headline => Some((asked, message)),
+            _other => None,
+        });
+        let (asked, message) = said.expect("it is said");
+        let words = kept(ArtifactKind::Feedback, "use @eve");
+        assert_eq!(message.kept(), [&words]);
+        let kept = BTreeMap::from([(words.digest, "use @eve".to_owned())]);
+        let text = render(
+            message,
+            &asked.run,
+            "http://c/r1",
+            &asked.id,
+            &kept,
+            &str::to_owned,
+        );
+        let expected = format!(
+            "[Conductor | Orchestrator | run:r1] {headline}\n\nActor: `@ann`\n\nuse (at)eve\n\n\
+             [run r1](http://c/r1)\n<!-- conductor:write {} -->\n",
+            asked.id
+        );
+        assert_eq!(text, expected);
+    }
 }
 
 /// GH-4, TOOL-4a: what waited is told with the words that were kept, and with no details of the last one.

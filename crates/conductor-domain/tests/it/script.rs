@@ -119,7 +119,10 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
                 Some(["attempt", n]) => n.parse().ok()?,
                 _other => 1,
             };
-            let effect = asked(world, effect)?;
+            let effect = match *effect {
+                "work" => world.run.as_ref()?.work_in_flight()?.0.clone(),
+                named => asked(world, named)?,
+            };
             Input::Faulted {
                 effect,
                 attempt,
@@ -616,6 +619,7 @@ fn pull_request(world: &World, words: &[&str]) -> Option<Input> {
                 [] => pushed,
                 ["on", "another", "commit"] => Some(commit(0xbad)),
                 ["on", "no", "commit"] => None,
+                ["on", "commit", number] => Some(commit(number.parse().ok()?)),
                 _other => return None,
             };
             seen.review = Some(HumanReview {

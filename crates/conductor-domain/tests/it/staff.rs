@@ -186,3 +186,15 @@ fn who_comes_and_goes_is_kept_and_changes_nothing() {
         assert_eq!(change(&mut instance, stranger), Err("CDR0221"));
     }
 }
+
+/// SEC-7: the owner is one person under every name, and no operator, whatever they are called.
+#[test]
+fn an_owner_is_one_person_and_no_operator() {
+    let owner = |name: &str| Holder::Owner(operator(name));
+    let staff = |name: &str| Holder::Operator(operator(name));
+    assert!(owner("ann").is_same(&owner("root")));
+    assert!(staff("ann").is_same(&staff("ann")));
+    assert!(!staff("ann").is_same(&staff("bob")));
+    assert!(!owner("ann").is_same(&staff("ann")));
+    assert!(!staff("ann").is_same(&owner("ann")));
+}

@@ -189,11 +189,21 @@ fn an_open_code_block_ends_before_our_words() {
             speaker: Speaker::Agent(Role::Planner),
             kind: MessageKind::Plan,
             headline: "a plan".into(),
-            body: Body::Kept { artifact },
+            body: Body::Kept {
+                artifact,
+                preface: None,
+            },
             details: vec![],
         };
         let spec = spec();
-        let shown = render(&message, &spec.run, "http://c/r", &effect_id("r1.1.0"), &kept);
+        let shown = render(
+            &message,
+            &spec.run,
+            "http://c/r",
+            &effect_id("r1.1.0"),
+            &kept,
+            &str::to_owned,
+        );
         let (_, after) = shown.split_once("END\n").expect("the text is there");
         let (closing, _) = after.split_once("\n[run ").expect("our words follow");
         closing.to_owned()

@@ -395,6 +395,7 @@ fn small_words_read_as_sentences() {
             FindingKind::ManyFindings,
             FindingKind::UntrustedIssue,
             FindingKind::Unshown,
+            FindingKind::Policy,
         ]
         .map(|kind| kind.to_string())
         .join(", "),
@@ -439,7 +440,8 @@ fn small_words_read_as_sentences() {
          symbolic link out of the tree, name that collides on some file systems, path that agents may not change, \
          secret, file for an environment, test harness changed, large binary file, large file, line too long to read, \
          hidden characters, name that mixes scripts, matches a pattern of the policy, many files, new dependency, \
-         dependencies changed, too many findings, written by somebody whose words do not count as trusted, too long to be shown whole\n\
+         dependencies changed, too many findings, written by somebody whose words do not count as trusted, not shown whole, \
+         decides about what leaves\n\
          issue plan review test_output test_report feedback diff envelope receipt scenario skill dependencies skills policy call\nlocal docker unsafe-plain\no/n\nconductor/run-r1"
     );
 }
@@ -542,8 +544,17 @@ fn hidden_characters_are_known() {
         '\u{7f}',
         '\u{85}',
         '\u{ad}',
+        '\u{34f}',
         '\u{61c}',
+        '\u{115f}',
+        '\u{1160}',
+        '\u{17b4}',
+        '\u{17b5}',
+        '\u{180b}',
+        '\u{180c}',
+        '\u{180d}',
         '\u{180e}',
+        '\u{180f}',
         '\u{200b}',
         '\u{200e}',
         '\u{202e}',
@@ -551,9 +562,14 @@ fn hidden_characters_are_known() {
         '\u{2029}',
         '\u{2066}',
         '\u{2069}',
+        '\u{2800}',
+        '\u{3164}',
         '\u{e000}',
         '\u{fe0f}',
         '\u{feff}',
+        '\u{ffa0}',
+        '\u{fff0}',
+        '\u{fff8}',
         '\u{fffb}',
         '\u{e0041}',
         '\u{e0100}',
@@ -562,7 +578,10 @@ fn hidden_characters_are_known() {
     for c in hidden {
         assert!(is_hidden(c), "{:x}", u32::from(c));
     }
-    for c in ['\n', '\t', ' ', 'a', 'é', '中', '🙂', '\u{301}', '\u{fffd}'] {
+    for c in [
+        '\n', '\t', ' ', 'a', 'é', '中', '🙂', '\u{301}', '\u{1161}', '\u{1780}', '\u{2801}', '\u{3163}',
+        '\u{fffd}',
+    ] {
         assert!(!is_hidden(c), "{c}");
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use conductor_domain::digest::Digest;
-use conductor_domain::effect::{CommentTarget, Effect};
+use conductor_domain::effect::{CommentTarget, Effect, EffectKind};
 use conductor_domain::event::Event;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
@@ -95,9 +95,7 @@ fn listed(
         at: now,
         ..write
     });
-    let asked = effects
-        .iter()
-        .filter(|request| request.effect.kind().writes_to_forge());
+    let asked = effects.iter().filter(|request| is_write(&request.effect));
     over.into_iter()
         .chain(asked.map(|request| begun(request, now)))
         .collect()
@@ -122,8 +120,20 @@ fn ended<'a>(before: Option<&Run>, input: &'a Input) -> Option<(&'a EffectId, St
         | Input::ForgeNoticed { .. }
         | Input::DeadlinePassed { .. } => return None,
     };
-    let in_flight = before?.in_flight.get(effect)?;
-    in_flight.kind.writes_to_forge().then_some((effect, result))
+    let kind = before?.in_flight.get(effect)?.kind;
+    // Of a clean-up only its request tells whether it writes; where it does not, no write of it is known.
+    (kind.writes_to_forge() || kind == EffectKind::CleanUp).then_some((effect, result))
+}
+
+/// Tells whether an effect writes at the forge; a clean-up does where the branch goes too.
+fn is_write(effect: &Effect) -> bool {
+    let deletes = matches!(
+        effect,
+        Effect::CleanUp {
+            delete_branch: Some(_)
+        }
+    );
+    deletes || effect.kind().writes_to_forge()
 }
 
 fn begun(request: &EffectRequest, now: Timestamp) -> ForgeWrite {
@@ -174,7 +184,11 @@ fn speaker(message: &Message) -> &'static str {
 fn target(request: &EffectRequest) -> String {
     let repo = &request.repo;
     match &request.effect {
-        Effect::Push { branch, .. } | Effect::OpenPullRequest { branch, .. } => format!("{repo} {branch}"),
+        Effect::Push { branch, .. }
+        | Effect::OpenPullRequest { branch, .. }
+        | Effect::CleanUp {
+            delete_branch: Some(branch),
+        } => format!("{repo} {branch}"),
         Effect::MergePullRequest { number, head, .. } => format!("{repo}{number} at {head}"),
         Effect::PublishCheck { head, .. } => format!("{repo}@{head}"),
         Effect::PostComment {
@@ -196,6 +210,6 @@ fn target(request: &EffectRequest) -> String {
         | Effect::CheckRedFirst { .. }
         | Effect::Rebase { .. }
         | Effect::InspectDiff { .. }
-        | Effect::CleanUp { .. } => repo.to_string(),
+        | Effect::CleanUp { delete_branch: None } => repo.to_string(),
     }
 }

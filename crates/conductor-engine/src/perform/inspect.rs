@@ -12,13 +12,17 @@ use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
 use conductor_domain::role::Role;
 use conductor_policy::authority::{Action, Actor, Authority, Request, Ruling, Target};
+use conductor_policy::hidden::visible;
 use conductor_policy::inspect::class::class_of;
-use conductor_policy::inspect::{self, Inspector, Objection, Subject};
+use conductor_policy::inspect::{self, Inspector, Objection, Subject, Unshown};
 use conductor_policy::supply::{self, ChangedFile, SupplyChange};
 use conductor_port::workspace::{Change, Diff, Side};
 
 use super::Performance;
 use crate::rules;
+
+/// How many characters of a dependency's name stand in a finding.
+const LONGEST_NAME: usize = 80;
 
 /// More than this nobody judges; what is longer is refused, not cut (S-49).
 const MOST_FINDINGS: usize = 200;
@@ -43,6 +47,8 @@ pub(super) async fn inspect(
         &supply,
         &diff.changes,
     ));
+    findings.extend(unshown(&performance.engine.options.inspector, &diff.rendered));
+    findings.extend(proposing(&authority, &performance.repo().to_string()));
     let list = supply.render();
     let dependencies = if list.is_empty() {
         None
@@ -76,6 +82,30 @@ fn content(inspector: &Inspector, diff: &Diff) -> Vec<Finding> {
         .filter(|objection| leaves_with_history(&objection.subject))
         .filter_map(|objection| finding(objection, "in an earlier commit of the branch: "));
     now.chain(earlier).collect()
+}
+
+/// Objects to what is pushed and not shown to whoever approves it, because it is taken out as a secret: whole lines are
+/// refused, and of a part of a line it is said (S-47, S-49).
+fn unshown(inspector: &Inspector, rendered: &str) -> Vec<Finding> {
+    let Unshown { lines, parts } = inspector.unshown(rendered);
+    let objections = [
+        (
+            lines,
+            Severity::Violation,
+            "lines are hidden, because a key seems to stand in them",
+        ),
+        (
+            parts,
+            Severity::NeedsApproval,
+            "lines are hidden in part, because a secret seems to stand there",
+        ),
+    ];
+    let found = objections.into_iter().filter(|(count, ..)| *count > 0);
+    let found = found.map(|(count, severity, what)| Finding {
+        evidence: format!("{count} {what}"),
+        ..Finding::of_path(FindingKind::Unshown, "", severity)
+    });
+    found.collect()
 }
 
 fn judged(change: &Change) -> inspect::Change<'_> {
@@ -177,14 +207,7 @@ fn dependencies(
     supply: &SupplyChange,
     changes: &[Change],
 ) -> Vec<Finding> {
-    let verdict = authority.judge(&Request::new(
-        Actor::Agent(Role::Implementer),
-        Action::AddDependency,
-        Target::Repository {
-            name: repo.to_owned(),
-            change: None,
-        },
-    ));
+    let strictest = strictest(authority, repo, supply);
     let mut counts: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     let paths = [
         supply.added.keys().map(|(path, _)| path).collect::<Vec<_>>(),
@@ -206,16 +229,90 @@ fn dependencies(
             Some(why) => format!("what it asks for is not known: {why}"),
             None => counted,
         };
-        let brings_something = added > 0 || supply.unread.contains_key(&change.path);
-        let (kind, severity) = match (brings_something, verdict.ruling) {
-            (false, _) => (FindingKind::DependencyChange, Severity::NeedsApproval),
-            (true, Ruling::Allow) => return None,
-            (true, Ruling::RequireApproval) => (FindingKind::NewDependency, Severity::NeedsApproval),
-            (true, Ruling::Deny) => (FindingKind::NewDependency, Severity::Violation),
+        let (kind, severity) = match strictest.get(change.path.as_str()) {
+            Some((Ruling::Allow, _)) if other + removed == 0 => return None,
+            // What may be added is no leave to change the others.
+            None | Some((Ruling::Allow, _)) => (FindingKind::DependencyChange, Severity::NeedsApproval),
+            Some((Ruling::RequireApproval, _)) => (FindingKind::NewDependency, Severity::NeedsApproval),
+            Some((Ruling::Deny, _)) => (FindingKind::NewDependency, Severity::Violation),
+        };
+        let evidence = match strictest.get(change.path.as_str()) {
+            Some((Ruling::Deny, why)) => format!("{evidence}; {why}"),
+            Some(_) | None => evidence,
         };
         Some(Finding {
             evidence,
             ..Finding::of_path(kind, change.path.clone(), severity)
+        })
+    });
+    found.collect()
+}
+
+/// Asks about every version of every dependency that comes in, and about each file that could not be read, as one of no
+/// name; keeps the strictest answer for each file.
+fn strictest<'a>(
+    authority: &Authority,
+    repo: &str,
+    supply: &'a SupplyChange,
+) -> BTreeMap<&'a str, (Ruling, String)> {
+    let added = supply.added.iter().flat_map(|((path, dependency), versions)| {
+        let named = (dependency.ecosystem, dependency.name.as_str());
+        versions
+            .iter()
+            .map(move |version| (path.as_str(), named, version.as_str()))
+    });
+    let unread = supply.unread.keys().map(|path| (path.as_str(), ("", ""), ""));
+    let mut strictest: BTreeMap<&str, (Ruling, String)> = BTreeMap::new();
+    for (path, (ecosystem, name), version) in added.chain(unread) {
+        let target = Target::Dependency {
+            repo: repo.to_owned(),
+            ecosystem: ecosystem.to_owned(),
+            name: name.to_owned(),
+            version: version.to_owned(),
+        };
+        let asked = Request::new(Actor::Agent(Role::Implementer), Action::AddDependency, target);
+        let verdict = authority.judge(&asked);
+        if strictest
+            .get(path)
+            .is_none_or(|(ruling, _)| *ruling < verdict.ruling)
+        {
+            // What a manifest calls a dependency may hold anything, and is shown whole in the list.
+            let shown: String = visible(name).text.chars().take(LONGEST_NAME).collect();
+            let whose = if name.is_empty() {
+                String::new()
+            } else {
+                format!("{ecosystem} {shown}: ")
+            };
+            let why = format!("{whose}{}: {}", verdict.policy, verdict.reason);
+            strictest.insert(path, (verdict.ruling, why));
+        }
+    }
+    strictest
+}
+
+/// Asks whether Conductor may push the branch and propose it; each no stops the run, each question opens its gate (SEC-1).
+///
+/// Both are asked before every push: a branch that may not be proposed has no reason to leave.
+fn proposing(authority: &Authority, repo: &str) -> Vec<Finding> {
+    let asked = [Action::Push, Action::OpenPullRequest].into_iter();
+    let found = asked.filter_map(|action| {
+        let target = Target::Repository {
+            name: repo.to_owned(),
+            change: None,
+        };
+        let verdict = authority.judge(&Request::new(Actor::Orchestrator, action, target));
+        let severity = match verdict.ruling {
+            Ruling::Allow => return None,
+            Ruling::RequireApproval => Severity::NeedsApproval,
+            Ruling::Deny => Severity::Violation,
+        };
+        Some(Finding {
+            evidence: format!("{}: {}", action.name(), verdict.reason),
+            ..Finding::of_path(
+                FindingKind::Policy,
+                format!("policy {}", verdict.policy),
+                severity,
+            )
         })
     });
     found.collect()
@@ -419,6 +516,145 @@ mod tests {
         assert_eq!(severities(&free), []);
         assert_eq!(severities(&Authority::shipped()), [Severity::NeedsApproval]);
         assert_eq!(severities(&none), [Severity::Violation]);
+    }
+
+    /// SEC-1, SEC-5: each dependency is judged by its own name and version; one that is blocked is not missed among others,
+    /// and what could not be read is on no list of allowed ones.
+    #[test]
+    fn a_policy_names_the_dependencies_that_are_allowed_or_blocked() {
+        let rules = |text: &str| Authority::new(&[(Layer::Project, text)]).expect("valid policies");
+        let found = |authority: &Authority, after: &str| -> Vec<String> {
+            let changes = [change("Cargo.toml", "", after)];
+            let found = dependencies(authority, "acme/thing", &supply(&changes), &changes).into_iter();
+            found
+                .map(|finding| format!("{:?} {}", finding.severity, finding.evidence))
+                .collect()
+        };
+        let both = "[dependencies]\nanyhow = \"1\"\nleft-pad = \"1\"\nserde = \"1\"\n";
+        let blocked = rules(
+            "@id(\"blocked\") @reason(\"it broke once\")\nforbid (principal is Agent, action == Action::\"add_dependency\", resource is Repository) when { context.ecosystem == \"cargo\" && context.name == \"left-pad\" && context.version like \"1*\" };",
+        );
+        assert_eq!(
+            found(&blocked, both),
+            ["Violation 3 added, 0 changed, 0 removed; cargo left-pad: blocked: it broke once"]
+        );
+        assert_eq!(
+            found(&blocked, &both.replace("left-pad = \"1\"", "left-pad = \"2\"")),
+            ["NeedsApproval 3 added, 0 changed, 0 removed"]
+        );
+        let allowed = rules(
+            "@id(\"new-dependency\") @reason(\"known ones\")\npermit (principal is Agent, action == Action::\"add_dependency\", resource is Repository) when { context.name == \"serde\" || context.name == \"anyhow\" };",
+        );
+        assert_eq!(found(&allowed, &both.replace("left-pad = \"1\"\n", "")), [""; 0]);
+        let changes = [change(
+            "Cargo.toml",
+            "[dependencies]\nanyhow = \"1\"\n",
+            "[dependencies]\nanyhow = \"2\"\nserde = \"1\"\n",
+        )];
+        let mixed = dependencies(&allowed, "acme/thing", &supply(&changes), &changes);
+        assert_eq!(
+            mixed.iter().map(|finding| finding.kind).collect::<Vec<_>>(),
+            [FindingKind::DependencyChange]
+        );
+        assert_eq!(
+            found(&allowed, both),
+            [
+                "Violation 3 added, 0 changed, 0 removed; cargo left-pad: deny-by-default: no policy permits it"
+            ]
+        );
+        let unread = found(&allowed, "not toml [");
+        assert!(
+            unread[0].starts_with("Violation what it asks for is not known"),
+            "{unread:?}"
+        );
+    }
+
+    /// SEC-1: a push and a pull request are Conductor's by a policy, and another one takes them away or asks first.
+    #[test]
+    fn a_policy_decides_what_leaves() {
+        let rules = |text: &str| Authority::new(&[(Layer::Project, text)]).expect("valid policies");
+        let found = |authority: &Authority| -> Vec<(Severity, String)> {
+            let found = proposing(authority, "acme/thing").into_iter();
+            found
+                .map(|finding| (finding.severity, finding.to_string()))
+                .collect()
+        };
+        assert!(found(&Authority::shipped()).is_empty());
+        let frozen = rules(
+            "@id(\"frozen\") @reason(\"until Monday\")\nforbid (principal, action == Action::\"push\", resource) when { resource.name == \"acme/thing\" };",
+        );
+        assert_eq!(
+            found(&frozen),
+            [(
+                Severity::Violation,
+                "policy frozen: decides about what leaves: push: until Monday".to_owned()
+            )]
+        );
+        assert_eq!(proposing(&frozen, "acme/other"), []);
+        let asks = rules(
+            "@id(\"conductor-proposes\") @reason(\"a person looks\") @decision(\"require_approval\")\npermit (principal is Orchestrator, action in [Action::\"push\", Action::\"open_pull_request\"], resource is Repository);",
+        );
+        let severities: Vec<Severity> = found(&asks).into_iter().map(|(severity, _)| severity).collect();
+        assert_eq!(severities, [Severity::NeedsApproval; 2]);
+    }
+
+    /// S-47, S-49: what is pushed and hidden from whoever approves it is told, and refused where whole lines are; what goes, or
+    /// stood there before, is no part of what is approved.
+    #[test]
+    fn what_redaction_hides_of_a_change_is_told() {
+        let told = |rendered: &str| -> Vec<String> {
+            let found = unshown(&inspector(), rendered).into_iter();
+            found
+                .map(|finding| format!("{:?} {finding}", finding.severity))
+                .collect()
+        };
+        let head = ["-----BEGIN ", "PRIVATE KEY-----"].concat();
+        let foot = ["-----END ", "PRIVATE KEY-----"].concat();
+        let header = "changed a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1,1 +1,4 @@\n";
+        let refused = |lines: usize| {
+            format!(
+                "Violation the change: not shown whole: {lines} lines are hidden, because a key seems to stand in them"
+            )
+        };
+        let evil = format!("{header} fn a() {{}}\n+// {head}\n+fn evil() {{}}\n+fn worse() {{}}\n");
+        assert_eq!(told(&evil), [refused(3)]);
+        let between = format!("{header}+// {head}\n+fn evil() {{}}\n+// {foot}\n+fn seen() {{}}\n");
+        assert_eq!(told(&between), [refused(3)]);
+        // What stands in one file hides the next one in the text that is shown.
+        let next = format!(
+            "{header}-// {head}\nadded file b.rs\n--- /dev/null\n+++ b/b.rs\n@@ -0,0 +1,1 @@\n+fn b() {{}}\n"
+        );
+        assert_eq!(told(&next), [refused(4)]);
+        let removed = format!("{header}-{head}\n-MIIE\n-{foot}\n fn a() {{}}\n+fn b() {{}}\n");
+        assert_eq!(told(&removed), Vec::<String>::new());
+        assert_eq!(
+            told(&format!(
+                "{header}-password = 'oldsesame'\n password = 'opensesame'\n+password = 'opensesame'\n"
+            )),
+            [
+                "NeedsApproval the change: not shown whole: 1 lines are hidden in part, because a secret seems to stand there"
+            ]
+        );
+        assert_eq!(told(&format!("{header}+fn plain() {{}}\n")), Vec::<String>::new());
+    }
+
+    /// SEC-4: the head of a key hides no other secret, in an earlier commit either.
+    #[test]
+    fn the_head_of_a_key_hides_no_secret() {
+        let head = ["-----BEGIN ", "PRIVATE KEY-----"].concat();
+        let text = format!("// {head}\nkey = \"{}\"\n", token());
+        assert_eq!(
+            found(&diff(vec![change("a.rs", "", &text)], vec![])),
+            ["ask a.rs:1: secret: private-key"]
+        );
+        assert_eq!(
+            found(&diff(vec![], vec![change("a.rs", "", &text)])),
+            ["ask a.rs:1: secret: in an earlier commit of the branch: private-key"]
+        );
+        assert_eq!(
+            found(&diff(vec![change("a.rs", &text, &text)], vec![])),
+            Vec::<String>::new()
+        );
     }
 
     /// S-49: what nobody could judge is refused as a whole, and the worst of it is named.

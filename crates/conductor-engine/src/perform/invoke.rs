@@ -276,6 +276,7 @@ async fn watch(
             Ended::AfterQuestion
         }
         () = tokio::time::sleep(duration(invocation.limits.time)) => Ended::OutOfTime,
+        ended = host.let_words_out::<Ended>() => ended,
     };
     let seen = host.into_seen();
     let tools = writing.await?;

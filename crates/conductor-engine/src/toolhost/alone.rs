@@ -11,7 +11,7 @@ use conductor_domain::invocation::ToolLogHead;
 use conductor_domain::role::Role;
 use conductor_domain::time::Millis;
 use conductor_policy::authority::{Authority, Ruling};
-use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{Misfit, ToolAnswer, ToolRequest, Tools};
 use conductor_port::blobs::ToolLog;
 use conductor_port::clock::Clock;
 use conductor_port::executor::Sandbox;
@@ -127,6 +127,16 @@ impl Tools for Alone {
         let result = self.redact(&result);
         log.add(Entry { result, ..entry }).await?;
         answer
+    }
+
+    async fn misfit(&self, call: Misfit) -> Result<ToolAnswer, Fault> {
+        let open = self.open.read().await;
+        let Some(Open { log, .. }) = &*open else {
+            return Ok(ToolAnswer::Stop);
+        };
+        log.add_durably(rules::misfit(&call, &|text| self.redact(text)))
+            .await?;
+        Ok(ToolAnswer::Refused { reason: call.reason })
     }
 
     async fn say(&self, _text: &str) {}

@@ -11,9 +11,10 @@ use conductor_domain::relief::Relief;
 use conductor_domain::role::Role;
 use conductor_domain::time::Timestamp;
 use conductor_policy::authority::{Authority, Request, Ruling, Verdict};
-use conductor_port::agent::ToolRequest;
+use conductor_policy::redact::MARK;
+use conductor_port::agent::{Misfit, ToolRequest};
 use conductor_port::executor::Pattern;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::forge;
 use super::log::Entry;
@@ -38,7 +39,7 @@ pub(super) struct Lifted<'a> {
     pub(super) now: Timestamp,
 }
 
-/// How many verdicts are remembered, and about how long a path.
+/// How many verdicts are remembered, and about how long a path or command.
 const MEMORY: usize = 512;
 const LONGEST_REMEMBERED: usize = 1024;
 
@@ -67,10 +68,10 @@ impl Judge {
             reliefs: &[],
             now: Timestamp::default(),
         };
-        if path(request).len() > LONGEST_REMEMBERED {
+        if subject(request).len() > LONGEST_REMEMBERED {
             return self.judge_with(request, whose, nothing);
         }
-        let asked = (request.name(), path(request).to_owned(), whose);
+        let asked = (request.name(), subject(request).to_owned(), whose);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verdict) = known.get(&asked) {
             return verdict.clone();
@@ -85,7 +86,7 @@ impl Judge {
 
     /// Asks anew, and lets overrides that are in force lift a denial or a question (SEC-1).
     pub(super) fn judge_with(&self, request: &ToolRequest, whose: Whose, lifted: Lifted<'_>) -> Verdict {
-        let asked = Request::of_tool(self.role, request.name(), path(request));
+        let asked = Request::of_tool(self.role, request.name(), subject(request));
         let verdict = asked.map(|mut asked| {
             if whose == Whose::Other {
                 asked.target = asked.target.of_others();
@@ -109,15 +110,16 @@ pub(super) fn refusal(role: Role, request: &ToolRequest, verdict: &Verdict) -> S
     }
 }
 
-fn path(request: &ToolRequest) -> &str {
+/// What policies are told of a call beside its name: the path, or the command.
+fn subject(request: &ToolRequest) -> &str {
     match request {
         ToolRequest::View { path }
         | ToolRequest::CreateFile { path, .. }
         | ToolRequest::StrReplace { path, .. }
         | ToolRequest::ListFiles { path }
         | ToolRequest::SearchFiles { path, .. } => path,
-        ToolRequest::Bash { .. }
-        | ToolRequest::GitStatus
+        ToolRequest::Bash { command } => command,
+        ToolRequest::GitStatus
         | ToolRequest::GitDiff
         | ToolRequest::GitCommit { .. }
         | ToolRequest::Github(_)
@@ -130,7 +132,37 @@ fn path(request: &ToolRequest) -> &str {
 
 /// Describes a call for the log, as decided and not yet done; texts are redacted before they are shown or hashed (SEC-3).
 pub(super) fn entry(request: &ToolRequest, verdict: &Verdict, redact: &dyn Fn(&str) -> String) -> Entry {
-    let (target, arguments) = match request {
+    let (target, arguments) = described(request, redact);
+    Entry {
+        tool: request.name(),
+        target: shorten(&redact(&target)),
+        payload_hash: Digest::of(canonical(&arguments).as_bytes()).into(),
+        decision: match verdict.ruling {
+            Ruling::Allow => "allow",
+            Ruling::RequireApproval => "require_approval",
+            Ruling::Deny => "deny",
+        },
+        reason: format!("{}: {}", verdict.policy, verdict.reason),
+        result: "ok".to_owned(),
+    }
+}
+
+/// Describes a call that came to no request, as refused.
+pub(super) fn misfit(call: &Misfit, redact: &dyn Fn(&str) -> String) -> Entry {
+    let arguments = redact(&call.arguments);
+    Entry {
+        tool: call.tool,
+        payload_hash: Digest::of(arguments.as_bytes()).into(),
+        target: shorten(&arguments),
+        decision: "deny",
+        reason: shorten(&redact(&call.reason)),
+        result: "not done".to_owned(),
+    }
+}
+
+/// Tells what a call is about, and all that it says, without its secrets.
+fn described(request: &ToolRequest, redact: &dyn Fn(&str) -> String) -> (String, Value) {
+    match request {
         ToolRequest::View { path } | ToolRequest::ListFiles { path } => {
             (path.clone(), json!({ "path": redact(path) }))
         }
@@ -157,18 +189,6 @@ pub(super) fn entry(request: &ToolRequest, verdict: &Verdict, redact: &dyn Fn(&s
         ToolRequest::SubmitReview(draft) => ("review".to_owned(), json!(redact(&canonical(draft)))),
         ToolRequest::SubmitTestReport(draft) => ("test report".to_owned(), json!(redact(&canonical(draft)))),
         ToolRequest::AskHuman { question } => ("a human".to_owned(), json!({ "question": redact(question) })),
-    };
-    Entry {
-        tool: request.name(),
-        target: shorten(&redact(&target)),
-        payload_hash: Digest::of(canonical(&arguments).as_bytes()).into(),
-        decision: match verdict.ruling {
-            Ruling::Allow => "allow",
-            Ruling::RequireApproval => "require_approval",
-            Ruling::Deny => "deny",
-        },
-        reason: format!("{}: {}", verdict.policy, verdict.reason),
-        result: "ok".to_owned(),
     }
 }
 
@@ -208,9 +228,15 @@ pub(super) fn words(request: &ToolRequest, redact: &dyn Fn(&str) -> String) -> R
             words.len()
         ));
     }
-    // Two calls that differ only in what is hidden would be one to whoever approves.
-    if redact(&words) != words {
+    // Two calls that differ only in what is hidden would be one to whoever approves, and one to the approval's digest.
+    let is_plain =
+        redact(&words) == words && described(request, redact) == described(request, &str::to_owned);
+    if !is_plain {
         return Err("it holds a secret, which must not be shown to them".to_owned());
+    }
+    // Whoever reads the mark cannot tell what it stands for.
+    if words.contains(MARK) {
+        return Err(format!("it holds `{MARK}`, which hides from them what is meant"));
     }
     Ok(words)
 }
@@ -380,6 +406,14 @@ mod tests {
             let issue = ToolRequest::Github(GithubCall::GetIssue { number: None });
             assert_eq!(policy(&issue, Whose::Own), "agents-read-the-forge");
             assert_eq!(policy(&issue, Whose::Other), "deny-by-default");
+            let bash = |command: &str| ToolRequest::Bash {
+                command: command.to_owned(),
+            };
+            assert_eq!(
+                policy(&bash("cargo test"), Whose::Own),
+                "implementer-runs-commands"
+            );
+            assert_eq!(policy(&bash("sudo make me"), Whose::Own), "blocked-commands");
         }
         for number in 0..2 * MEMORY {
             policy(&create(&number.to_string()), Whose::Own);

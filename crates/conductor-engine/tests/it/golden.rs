@@ -54,6 +54,7 @@ fn events() -> BTreeSet<&'static str> {
         PullRequestOpened => "pull_request_opened", MergeAwaited => "merge_awaited",
         MergeBegan => "merge_began", MergeEnded => "merge_ended",
         ChangesRequested => "changes_requested", ReviewSetAside => "review_set_aside", ChecksFailed => "checks_failed", BaseMoved => "base_moved",
+        BaseAnnounced => "base_announced",
         PullRequestMerged => "pull_request_merged", PullRequestClosed => "pull_request_closed",
         RunCompleted => "run_completed", RunCancelled => "run_cancelled", RunFailed => "run_failed",
         CleanedUp => "cleaned_up", CleanUpFailed => "clean_up_failed", HoldPlaced => "hold_placed", HoldReleased => "hold_released",

@@ -1,13 +1,14 @@
 //! The log proves itself: what somebody changed is named, and what was decided can be decided again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use conductor_domain::id::RunId;
 use conductor_domain::input::Action;
-use conductor_domain::time::Timestamp;
+use conductor_domain::time::{Millis, Timestamp};
 use conductor_engine::audit::{self, AuditReport, Kept, Problem, Unanchored};
 use conductor_engine::replay::{self, Difference};
-use conductor_engine::{chain, record};
+use conductor_engine::{Options, chain, rebuild, record};
 use conductor_port::ledger::{Batch, IssueClaim, Ledger, Projection, Projections, Record, RunRow, StreamId};
 use conductor_port::views::Views;
 use conductor_testkit::ledger::TamperedLedger;
@@ -364,6 +365,107 @@ async fn a_broken_law_is_noticed_at_the_commit() {
     row.state = row.state.replace("\"cleaned_up\":false", "\"cleaned_up\":true");
     show(memory.as_ref(), row).await;
     let _panics_before = rig.operate(&run, Action::Pause).await;
+}
+
+/// OWN-5a, SEC-8: chains are anchored while time passes, so that a process that dies without a word leaves nothing behind
+/// whose loss could not be named.
+#[tokio::test(start_paused = true)]
+async fn time_anchors_what_a_process_that_dies_leaves() {
+    let rig = Rig::start_story().await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.phase.gate().is_some()).await;
+    let early = audit_of(&rig.stage, rig.stage.memory.as_ref()).await;
+    assert_eq!(early.unanchored.len(), 1, "nothing is anchored yet");
+    // Longer than from one anchor to the next but one; the run waits for a person and grows no more.
+    tokio::time::sleep(Duration::from_mins(3)).await;
+    let stage = rig.die().await;
+    let report = audit_of(&stage, stage.memory.as_ref()).await;
+    assert_eq!((report.problems, report.unanchored), (vec![], vec![]));
+}
+
+/// OWN-5a: many events are anchored at once, however little time has passed.
+#[tokio::test(start_paused = true)]
+async fn many_events_are_anchored_before_their_time() {
+    let tune = |options: &mut Options| {
+        options.anchor_every_events = 5;
+        options.anchor_every = Millis::hours(1000);
+    };
+    let rig = Rig::start_with(|stage| stage.ports(stage.agents()), tune).await;
+    let mut commits = rig.engine.committed();
+    let run = rig.start_run(1).await;
+    let anchored = async {
+        loop {
+            let commit = commits
+                .recv()
+                .await
+                .expect("the engine is there and nobody is slow");
+            if commit.kinds.iter().any(|kind| kind == "heads_anchored") {
+                return commit.stream;
+            }
+        }
+    };
+    let anchored = tokio::time::timeout(Duration::from_mins(10), anchored).await;
+    assert_eq!(anchored, Ok(StreamId::Instance), "nothing was anchored");
+    let report = audit_of(&rig.stage, rig.stage.memory.as_ref()).await;
+    let after: Vec<u64> = report.unanchored.iter().map(|end| end.after).collect();
+    assert!(
+        after.iter().all(|after| *after > 0),
+        "{run} is not among the anchored: {:?}",
+        report.unanchored
+    );
+}
+
+/// GH-6: a branch that goes with its run is a write like any other, told by the records and told anew from them; where no
+/// branch goes, nothing is written.
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_is_deleted_stands_among_the_writes() {
+    let rig = Rig::start_story().await;
+    let memory = rig.stage.memory.clone();
+    let deletions = async |run: &RunId| -> Vec<(String, String, String)> {
+        let writes = memory.writes(run).await.expect("calm weather").into_iter();
+        let deletions = writes.filter(|write| write.kind == "clean_up");
+        deletions
+            .map(|write| (write.target, write.actor_type, write.result))
+            .collect()
+    };
+    let run = rig.start_run(1).await;
+    rig.approve(&run).await;
+    // It is pushed, which asks git alone, and never proposed.
+    rig.stage.forge.set_down(true);
+    let is_pushed = |run: &conductor_domain::Run| {
+        let workspace = run.workspace.as_ref();
+        workspace.is_some_and(|workspace| workspace.pushed.is_some())
+    };
+    rig.until(&run, is_pushed).await;
+    rig.operate(&run, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    rig.stage.forge.set_down(false);
+    rig.until(&run, |run| run.cleaned_up).await;
+    let deleted = "delete conductor/run-r1".to_owned();
+    assert!(rig.stage.forge.archive().writes.contains(&deleted));
+    let expected = (
+        "acme/thing conductor/run-r1".to_owned(),
+        "system".to_owned(),
+        "done".to_owned(),
+    );
+    assert_eq!(deletions(&run).await, std::slice::from_ref(&expected));
+
+    let other = rig.start_run(2).await;
+    rig.until(&other, |run| run.phase.gate().is_some()).await;
+    rig.operate(&other, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    rig.until(&other, |run| run.cleaned_up).await;
+    assert!(deletions(&other).await.is_empty());
+
+    let stage = rig.end().await;
+    let report = audit_of(&stage, memory.as_ref()).await;
+    assert_eq!(report.problems, []);
+    rebuild::rebuild(memory.as_ref(), memory.as_ref())
+        .await
+        .expect("calm weather");
+    assert_eq!(deletions(&run).await, [expected]);
 }
 
 /// SEC-8: what no anchor covers is said, not hidden.

@@ -16,7 +16,7 @@ use conductor_engine::audit::{self, Problem};
 use conductor_engine::redact::KnownForms;
 use conductor_engine::{chain, record};
 use conductor_port::Fault;
-use conductor_port::agent::{AgentEnd, GithubCall, Task, ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{AgentEnd, GithubCall, Misfit, Task, ToolAnswer, ToolRequest, Tools};
 use conductor_port::blobs::{Blobs as _, CallPage, ToolCall, ToolLog};
 use conductor_port::clock::Clock as _;
 use conductor_port::ledger::Record;
@@ -482,7 +482,16 @@ async fn a_secret_goes_nowhere() {
                         text: format!("look: {SECRET}"),
                     }))
                     .await?;
-                tools.call(plan(&format!("use {SECRET}"))).await?;
+                // What a person approves must be what was planned, so a plan is taken without its secrets only by its author.
+                let refused = tools.call(plan(&format!("use {SECRET}"))).await?;
+                assert_eq!(
+                    refused,
+                    ToolAnswer::Refused {
+                        reason: "the plan holds what looks like a secret in its summary; take it out and submit again"
+                            .into()
+                    }
+                );
+                tools.call(plan("use [redacted]")).await?;
                 Ok(AgentEnd::Finished { tokens: 1 })
             })
         });
@@ -527,6 +536,113 @@ async fn a_secret_goes_nowhere() {
             "the {place} show that something was there: {text}"
         );
     }
+}
+
+/// SEC-3: a secret is hidden from whoever watches also where it is said in two pieces; words wait for the end of their line, a
+/// pause, or the end, and no longer.
+#[tokio::test(start_paused = true)]
+async fn a_secret_in_two_pieces_is_not_shown() {
+    const SECRET: &str = "hunter2-hunter2";
+    let agent = FakeAgent::new(|_task, tools| {
+        Box::pin(async move {
+            tools.say("the key is hunter2").await;
+            tools.say("-hunter2, I hear\nand").await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            tools.say(" the end").await;
+            tools.call(plan("a plan")).await?;
+            Ok(AgentEnd::Finished { tokens: 1 })
+        })
+    });
+    let rig = Rig::start_with(
+        |stage| stage.ports(agent),
+        |options| options.redactor = Arc::new(KnownForms::with_secrets([SECRET.to_owned()])),
+    )
+    .await;
+    let mut live = rig.engine.live();
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.counters.invocations.contains_key(&Purpose::Plan))
+        .await;
+    let mut said = vec![];
+    while let Ok(next) = live.try_recv() {
+        said.push(next.text);
+    }
+    said.truncate(3);
+    assert_eq!(said, ["the key is [redacted], I hear\n", "and", " the end"]);
+}
+
+/// GH-5, SEC-3: no question can hide the link and the marker of its comment, by which a repeat finds it.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_looks_like_a_key_keeps_its_link_and_marker() {
+    let (agent, _answers) = calls(vec![ToolRequest::AskHuman {
+        question: "-----BEGIN\nPRIVATE KEY-----".into(),
+    }]);
+    let rig = Rig::start(agent).await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| {
+        run.holds.get(HoldKind::Question).is_some() && run.in_flight.values().all(|e| e.kind.is_work())
+    })
+    .await;
+    let comments = rig.stage.forge.archive().comments.clone();
+    let asked: Vec<&str> = comments
+        .iter()
+        .map(|comment| comment.body.as_str())
+        .filter(|body| body.contains("An agent asks"))
+        .collect();
+    assert_eq!(asked.len(), 1, "{comments:?}");
+    assert!(asked[0].contains("[redacted]"), "{asked:?}");
+    assert!(
+        asked[0].contains(&format!(
+            "\n[run {run}](http://localhost/runs/{run})\n<!-- conductor:write {run}."
+        )),
+        "{asked:?}"
+    );
+}
+
+/// TOOL-4, RUN-13: what came to no call is logged as denied, without its secrets, and counts like a call.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_does_not_fit_is_logged_and_counted() {
+    let agent = FakeAgent::new(|_task, tools| {
+        Box::pin(async move {
+            for n in 0..3 {
+                let misfit = Misfit {
+                    tool: "bash",
+                    arguments: format!("{{\"password\":\"s3same-{n}\"}}"),
+                    reason: "the arguments do not fit".to_owned(),
+                };
+                let answer = tools.misfit(misfit).await?;
+                assert_eq!(matches!(answer, ToolAnswer::Stop), n == 2);
+            }
+            std::future::pending().await
+        })
+    });
+    let mut rig = Rig::start(agent).await;
+    rig.stage.specs[0].limits.invocation.tool_calls = 2;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    let log = tool_log(&rig, &run).await;
+    let seen: Vec<(&str, &str, &str, &str)> = log
+        .iter()
+        .map(|call| {
+            let (tool, target) = (call.tool.as_str(), call.target.as_str());
+            (tool, target, call.decision.as_str(), call.reason.as_str())
+        })
+        .collect();
+    let hidden = "{\"password\":\"[redacted]\"}";
+    let unfit = "the arguments do not fit";
+    assert_eq!(
+        seen,
+        [
+            ("bash", hidden, "deny", unfit),
+            ("bash", hidden, "deny", unfit),
+            (
+                "bash",
+                hidden,
+                "deny",
+                "the invocation has used up its tool calls"
+            ),
+        ]
+    );
 }
 
 /// TOOL-4a: a comment is answered once it is committed, and never waits for the forge.

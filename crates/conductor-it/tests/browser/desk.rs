@@ -1,4 +1,4 @@
-//! A person at a desk: a browser that was let in by a one-time link.
+//! A person at a desk: a browser that was let in by a one-time link, or by a name and a password.
 //!
 //! This module does not know what the person does.
 
@@ -31,6 +31,26 @@ impl Desk {
             browser,
             base: base.to_owned(),
         })
+    }
+
+    /// Adds an operator, opens a browser for them, and signs it in by the form.
+    pub(crate) async fn of_operator(stage: &Stage, name: &str) -> Result<Self> {
+        let added = stage
+            .program
+            .say(&["operator", "add", name, "--rank", "operator"])?
+            .done()?;
+        let password = added.data["password"].as_str().context("a password")?;
+        let desk = Self {
+            browser: Browser::open().await?,
+            base: format!("http://{}", stage.program.address()?),
+        };
+        desk.go("/login").await?;
+        desk.browser.fill("[name=name]", name).await?;
+        desk.browser.fill("[name=password]", password).await?;
+        desk.browser.follow("Sign in").await?;
+        desk.browser.be_at("/").await?;
+        desk.browser.see(&format!("{name} (operator)")).await?;
+        Ok(desk)
     }
 
     /// Goes to a page.

@@ -114,8 +114,14 @@ async fn the_focus_stays_on_its_run_and_enter_ends_what_was_typed(kept: Kept) ->
             json!(button(&below))
         ))
         .await?;
-    // What was touched last stands last.
-    stage.program.say(&["run", "reprioritize", &above, "9"])?.done()?;
+    // What is asked anew stands last.
+    let asked = stage.show(&above)?;
+    let subject = asked["gate"]["subject"].as_str().unwrap_or_default();
+    let again = ["--subject", subject, "--comment", "Greet Mars instead."];
+    stage
+        .program
+        .say(&[&["run", "revise", &above][..], &again].concat())?
+        .done()?;
     let moved = format!(
         "return {runs} === {}",
         json!(format!("/runs/{below},/runs/{above}"))
@@ -126,6 +132,14 @@ async fn the_focus_stays_on_its_run_and_enter_ends_what_was_typed(kept: Kept) ->
         browser.run(&focused).await? == true,
         "the focus went to {}",
         browser.run("return document.activeElement.outerHTML").await?
+    );
+    // What is only touched stays where it is.
+    stage.program.say(&["run", "reprioritize", &below, "9"])?.done()?;
+    desk.go("/approvals").await?;
+    ensure!(
+        browser.run(&moved).await? == true,
+        "a touch moved it: {}",
+        browser.run(&format!("return {runs}")).await?
     );
 
     desk.go(&format!("/runs/{below}")).await?;

@@ -22,6 +22,9 @@ const WATCH: &str = "window.ran = []; window.refused = [];
     window.alert = window.confirm = window.prompt = window.pwned;
     addEventListener('securitypolicyviolation', (one) => window.refused.push(`${one.violatedDirective} ${one.blockedURI} ${one.sample}`));";
 
+/// So long, in milliseconds, an agent is at work after its first words, so that a page that comes late hears them, too.
+const TALKING: u32 = 4000;
+
 /// Says a text as TOML does; JSON's way of saying it is one of TOML's.
 fn quoted(text: &str) -> Result<String> {
     Ok(serde_json::to_string(text)?.replace('\u{7f}', "\\u007f"))
@@ -41,7 +44,7 @@ fn scenario(words: &[String]) -> Result<String> {
     let content = quoted(&(lines.join("\n") + "\n"))?;
     Ok(format!(
         "schema = 1\n\
-         [[plan]]\n[[plan.step]]\nsay = {all}\n[[plan.step]]\nview = {view}\nexpect = {{ refused = \"\" }}\n[[plan.step]]\n\
+         [[plan]]\n[[plan.step]]\nsay = {all}\n[[plan.step]]\nsleep_ms = {TALKING}\n[[plan.step]]\nview = {view}\nexpect = {{ refused = \"\" }}\n[[plan.step]]\n\
          submit_plan = {{ summary = {summary}, approach = {all}, files = [\"notes.md\", \"a.html\"], risks = [{risks}] }}\n\
          [[review_plan]]\n[[review_plan.step]]\n\
          submit_review = {{ verdict = \"approve\", summary = {all}, findings = [{risks}] }}\n\
@@ -75,6 +78,14 @@ async fn what_others_write_runs_on_no_page(kept: Kept) -> Result<()> {
     // Watched from its first word on: what agents say arrives live.
     let page = format!("/runs/{run}");
     desk.go(&page).await?;
+    let said = "return document.getElementById('talk').textContent.length > 0";
+    desk.browser.wait("what the agent says", said).await?;
+    let hidden = "return /[\\u001b\\u200b\\u202e]/.test(document.getElementById('talk').textContent)";
+    ensure!(
+        desk.browser.run(hidden).await? == false,
+        "the agent's words hide something"
+    );
+    judge(&desk, "what the agent says").await?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     desk.browser.see("Approve").await?;
     judge(&desk, "the live page").await?;

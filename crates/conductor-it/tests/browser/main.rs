@@ -15,6 +15,7 @@ mod desk;
 mod line;
 mod story;
 mod hands;
+mod unseen;
 mod racing;
 mod pages;
 mod hostile;

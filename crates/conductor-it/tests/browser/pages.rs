@@ -14,12 +14,20 @@ use crate::{GREETING, PROGRAM};
 
 on_both_databases!(every_page_is_open_to_everybody_in_every_look);
 
+/// Where the policies of the stage's project are written.
+const EDITOR: &str = "/policies?project=acme";
+
 /// A title as long as the forge lets one be, with characters that nobody sees.
 fn longest_title() -> String {
     let words = "Make the greeting honest about whom it greets and why\u{200b} ";
     let mut title: String = words.repeat(6).chars().take(256).collect();
     title.truncate(title.trim_end().len());
     title
+}
+
+/// A title as long, in which no line can be broken between words.
+fn unbroken_title() -> String {
+    "W".repeat(256)
 }
 
 fn target() -> PathBuf {
@@ -45,6 +53,7 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
         ("/approvals", "empty-approvals"),
         ("/audit?run=nothing-yet", "empty-audit"),
         ("/figures", "empty-metrics"),
+        ("/login", "login-without-staff"),
     ];
     wrong.extend(judge(&desk, &axe, looks, &empty).await?);
 
@@ -53,11 +62,24 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
     let off = stage.start_run("Something that nobody wants")?;
     stage.wait_for_phase(&off, "awaiting_plan_approval")?;
     stage.program.say(&["run", "cancel", &off])?.done()?;
-    let held = stage.start_run("Held for a while")?;
+    let held = stage.start_run(&unbroken_title())?;
+    stage.wait(&held, "its title", |run| run["run"]["title"] != "")?;
     stage.program.say(&["run", "pause", &held])?.done()?;
     let waiting = stage.start_run(&longest_title())?;
     stage.wait_for_phase(&waiting, "awaiting_plan_approval")?;
     ensure!(stage.person.open_issue(REPO, "Not started", "")? > 0);
+    stage
+        .program
+        .say(&["operator", "add", "ann", "--rank", "operator"])?
+        .done()?;
+    stage
+        .program
+        .say(&["token", "issue", "ci", "--operator", "ann", "--rank", "viewer"])?
+        .done()?;
+    for (path, words) in [("/settings", "Revoke ci"), (EDITOR, "Write the next version")] {
+        desk.go(path).await?;
+        desk.browser.see(words).await?;
+    }
 
     let shown = stage.program.say(&["run", "show", &done])?.done()?;
     let printed = shown.data["tests"][0]["output"]
@@ -78,6 +100,7 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
         ("/approvals", "approvals"),
         ("/projects", "projects"),
         ("/policies", "policies"),
+        (EDITOR, "policies-editor"),
         ("/bulk", "bulk"),
         ("/audit", "audit"),
         ("/audit?words=approve&class=fact&from=2020-01-01", "audit-found"),
@@ -100,6 +123,7 @@ async fn every_page_is_open_to_everybody_in_every_look(kept: Kept) -> Result<()>
     wrong.extend(judge(&desk, &axe, looks, &full).await?);
     desk.browser.follow("Home").await?;
     desk.browser.follow("Leave").await?;
+    desk.browser.see("Sign in").await?;
     wrong.extend(judge(&desk, &axe, looks, &[("/", "signed-out")]).await?);
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())

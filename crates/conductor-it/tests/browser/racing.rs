@@ -13,11 +13,13 @@ on_both_databases!(
     an_action_meant_for_another_phase_is_refused,
 );
 
-/// UI-4, BEY-1: what a person typed is not lost to what happens meanwhile, and is not taken for what is asked by then.
+/// UI-4, BEY-1, SEC-7: two operators sign in and look at the same plan; what the second one typed is not lost to what
+/// happens meanwhile, is not taken for what is asked by then, and who decided is told.
 async fn an_answer_on_a_stale_page_is_refused_and_says_what_changed(kept: Kept) -> Result<()> {
     let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
-    let (first, second) = (Desk::of(&stage).await?, Desk::of(&stage).await?);
+    let first = Desk::of_operator(&stage, "ann").await?;
+    let second = Desk::of_operator(&stage, "bob").await?;
     let run = first.start(issue).await?;
     first.browser.see("Is this plan right?").await?;
     second.go(&format!("/runs/{run}")).await?;
@@ -32,10 +34,15 @@ async fn an_answer_on_a_stale_page_is_refused_and_says_what_changed(kept: Kept) 
     second.browser.see("Pull request #").await?;
     let typed = "return document.querySelector('#asked [name=comment]').value";
     ensure!(second.browser.run(typed).await? == "Greet Mars instead.");
+    let says_so = "return document.querySelector('#asked').hasAttribute('data-stale')";
+    ensure!(
+        second.browser.run(says_so).await? == true,
+        "nothing says that it changed"
+    );
     second.browser.follow("Send back with the comment").await?;
     second.browser.see("That did not work").await?;
     second.browser.see("Since you loaded the page").await?;
-    second.browser.see("approved").await?;
+    second.browser.see("ann approved the plan").await?;
     ensure!(stage.show(&run)?["run"]["phase"] == "awaiting_merge");
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use conductor_engine::Engine;
 use conductor_forge::MergeMethod;
 use conductor_it::Stage;
@@ -23,7 +23,8 @@ on_both_databases!(
 const TIMES: [u32; 3] = [2, 11, 23];
 
 /// RUN-4, RUN-12a: kill -9 at every crash point that is compiled in, early, in the middle and late in a run; it always
-/// ends with one pull request, one of each comment, chains that verify, and a replay without a difference.
+/// ends merged, with one pull request, one of each comment, one commit per attempt, one check, chains that verify, and a
+/// replay without a difference.
 #[allow(clippy::print_stdout, reason = "tells how often it was killed where")]
 async fn killed_at_every_point_the_run_still_ends_as_it_should(kept: Kept) -> Result<()> {
     let mut deaths: BTreeMap<&str, u32> = BTreeMap::new();
@@ -65,9 +66,14 @@ async fn killed_at_every_point_the_run_still_ends_as_it_should(kept: Kept) -> Re
             ensure!(begun.elapsed() < HOPELESS * 3, "{point}: the run never ends");
         }
         let run = run.expect("a run that ended was started");
+        // A server that may still die at the point would take the last words with it.
+        if next.is_some() {
+            stage.program.kill()?;
+        }
         if stage.program.has_ended()? {
             stage.program.start(None)?;
         }
+        ended_as_it_should(&stage, &run, issue).with_context(|| (*point).to_owned())?;
         stage.verify(&run)?;
         stage.verify_forge(&run, issue)?;
         stage.program.stop()?;
@@ -89,6 +95,99 @@ async fn killed_at_every_point_the_run_still_ends_as_it_should(kept: Kept) -> Re
         );
     }
     Ok(())
+}
+
+/// Insists that the run is complete, and that the forge has all that it leaves and nothing twice.
+fn ended_as_it_should(stage: &Stage, run: &str, issue: u64) -> Result<()> {
+    // What it says last is no part of its clean-up.
+    let seen = stage.wait(run, "its last word", |run| {
+        run["under_way"].as_array().is_some_and(Vec::is_empty)
+    })?;
+    ensure!(
+        seen["run"]["phase"] == "completed" && seen["plans"] == 2 && seen["attempts"] == 2,
+        "{seen:#}"
+    );
+    let pulls = stage.forge.pulls(REPO).context("reading pull requests")?;
+    let [pull] = pulls.as_slice() else {
+        bail!("{} pull requests", pulls.len());
+    };
+    let branch = stage.forge.branch(REPO, &format!("conductor/run-{run}"));
+    let branch = branch.context("reading the branch")?;
+    ensure!(
+        branch.as_ref() == Some(&pull.head_sha) && pull.size.commits == 2,
+        "one commit per attempt was expected: {branch:?} {pull:?}"
+    );
+    let checks = stage.forge.check_runs(REPO).context("reading check runs")?;
+    ensure!(
+        matches!(checks.as_slice(), [check] if check.head_sha == pull.head_sha),
+        "{checks:?}"
+    );
+    let beside = stage
+        .forge
+        .comments(REPO, pull.number)
+        .context("reading comments")?;
+    ensure!(
+        beside.is_empty(),
+        "nothing is said on the pull request: {beside:?}"
+    );
+
+    let mut said = said(stage, run, issue)?;
+    let starter = said.iter().find_map(|line| {
+        line.strip_prefix("Orchestrator: Run started by ")?
+            .strip_suffix("; planning")
+    });
+    let starter = starter
+        .with_context(|| format!("nobody started it: {said:#?}"))?
+        .to_owned();
+    let mut expected = vec![
+        format!("Orchestrator: Run started by {starter}; planning"),
+        "Orchestrator: A plan waits for approval".to_owned(),
+        format!("Orchestrator: {starter} approved the plan"),
+        "Orchestrator: A first attempt failed and is being repeated: `sh test.sh` exited 1".to_owned(),
+        "Tester: `sh test.sh` exited 0".to_owned(),
+        "Reviewer: The implementation was reviewed and approved".to_owned(),
+        format!(
+            "Orchestrator: Pull request no. {} is open and waits for a human",
+            pull.number
+        ),
+        "Orchestrator: The pull request was merged; the run is complete".to_owned(),
+    ];
+    said.sort_unstable();
+    expected.sort_unstable();
+    ensure!(said == expected, "said: {said:#?}\nexpected: {expected:#?}");
+    Ok(())
+}
+
+/// Everything that was said on the issue: who spoke, and the headline without its run and its tree. What waited for the
+/// throttle, which depends on how long the run took, is told as a list in one comment, and counts for each of its parts.
+fn said(stage: &Stage, run: &str, issue: u64) -> Result<Vec<String>> {
+    const SPEAKERS: [&str; 5] = ["Orchestrator", "Planner", "Reviewer", "Implementer", "Tester"];
+    let part = |line: &str| -> Option<String> {
+        let told = line.strip_prefix("- ")?;
+        let (speaker, _headline) = told.split_once(": ")?;
+        SPEAKERS.contains(&speaker).then(|| told.to_owned())
+    };
+    let mut said = vec![];
+    for comment in stage.forge.comments(REPO, issue).context("reading comments")? {
+        let body = comment.body.as_str();
+        let (head, rest) = body.split_once('\n').unwrap_or((body, ""));
+        let (speaker, headline) = head
+            .strip_prefix("[Conductor | ")
+            .and_then(|head| head.split_once(&format!(" | run:{run}] ")))
+            .with_context(|| format!("not a headline of the run: {head}"))?;
+        let parts: Vec<String> = rest.lines().filter_map(part).collect();
+        if parts.is_empty() {
+            said.push(format!("{speaker}: {headline}"));
+        } else {
+            said.extend(parts);
+        }
+    }
+    for line in &mut said {
+        if let Some((before, _tree)) = line.split_once(" on tree ") {
+            *line = before.to_owned();
+        }
+    }
+    Ok(said)
 }
 
 /// DEP-1, RUN-4: the whole way, with a kill in the middle; and without a server the records are read where they are kept.

@@ -60,13 +60,48 @@ async fn every_answer_is_as_the_interface_describes_it(kept: Kept) -> Result<()>
         .await
         .context("running the stranger")?;
     let words = String::from_utf8_lossy(&said.stdout);
+    let judged = Judged::read(&words);
     ensure!(
-        said.status.success() && words.contains("operations"),
-        "{words}\n{}",
+        said.status.success() && judged.as_ref().is_some_and(Judged::is_everything),
+        "{judged:?}: {words}\n{}",
         String::from_utf8_lossy(&said.stderr)
     );
     ensure!(stage.show(&run)?["run"]["id"] == run.as_str(), "the run is gone");
     Ok(())
+}
+
+/// How many operations there are, how many of them the stranger chose, and how many it asked for, by its last words:
+///
+/// ```text
+/// API Operations:
+///   Selected: 58/59
+///   Tested: 58
+/// ```
+#[derive(Debug)]
+struct Judged {
+    total: u64,
+    selected: u64,
+    tested: u64,
+}
+
+impl Judged {
+    fn read(words: &str) -> Option<Self> {
+        let after = |name: &str| {
+            let found = words.lines().find_map(|line| line.trim().strip_prefix(name));
+            found.map(str::trim)
+        };
+        let (selected, total) = after("Selected:")?.split_once('/')?;
+        Some(Self {
+            total: total.trim().parse().ok()?,
+            selected: selected.trim().parse().ok()?,
+            tested: after("Tested:")?.parse().ok()?,
+        })
+    }
+
+    /// Tells whether every operation but the one that was left out was asked for.
+    fn is_everything(&self) -> bool {
+        self.total == self.selected + 1 && self.tested == self.selected
+    }
 }
 
 /// What every answer is judged by.

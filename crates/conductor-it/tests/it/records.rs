@@ -365,7 +365,7 @@ pub(crate) fn fill(ballast: &Path) -> Result<()> {
     Ok(())
 }
 
-/// SEC-8: each kind of tampering is named by `audit verify`.
+/// SEC-8: each kind of tampering is named by `audit verify`, as what it is and where it is.
 async fn tampering_is_named(kept: Kept) -> Result<()> {
     let play = kept.shell(GREETING);
     let mut stage = Stage::set(PROGRAM, &play).await?;
@@ -383,21 +383,26 @@ async fn tampering_is_named(kept: Kept) -> Result<()> {
     let cases = [
         (
             "instance removed",
+            "removed",
             "DELETE FROM records WHERE stream = 'instance'".to_owned(),
         ),
         (
             "instance truncated",
+            "truncated",
             format!("DELETE FROM records WHERE stream = 'instance' AND seq > {instance} - 4"),
         ),
         (
             "instance's last anchor removed",
+            "truncated",
             format!("DELETE FROM records WHERE stream = 'instance' AND seq > {instance} - 2"),
         ),
         (
             "instance record removed",
+            "removed",
             "DELETE FROM records WHERE stream = 'instance' AND seq = 2".to_owned(),
         ),
         (
+            "changed",
             "changed",
             format!(
                 "UPDATE records SET payload = REPLACE(payload, 'Greet', 'Threat') WHERE stream = 'run/{run}' AND payload LIKE '%Greet%'"
@@ -405,9 +410,11 @@ async fn tampering_is_named(kept: Kept) -> Result<()> {
         ),
         (
             "removed",
+            "removed",
             format!("DELETE FROM records WHERE stream = 'run/{run}' AND seq = 5"),
         ),
         (
+            "reordered",
             "reordered",
             format!(
                 "UPDATE records SET seq = CASE seq WHEN 5 THEN -6 ELSE -5 END WHERE stream = 'run/{run}' AND seq IN (5, 6); UPDATE records SET seq = -seq WHERE seq < 0"
@@ -415,22 +422,26 @@ async fn tampering_is_named(kept: Kept) -> Result<()> {
         ),
         (
             "truncated",
+            "truncated",
             format!("DELETE FROM records WHERE stream = 'run/{run}' AND seq > {last} - 3"),
         ),
         (
             "removed run",
+            "run_removed",
             format!(
                 "DELETE FROM records WHERE stream = 'run/{other}'; DELETE FROM runs WHERE run = '{other}'"
             ),
         ),
         (
             "effect changed",
+            "effect_changed",
             format!(
                 "UPDATE effects SET payload = REPLACE(payload, 'test.sh', 'evil.sh') WHERE run = '{run}'"
             ),
         ),
         (
             "effect forged",
+            "effect_changed",
             format!(
                 "INSERT INTO effects SELECT '{run}.999.0', run, repo, kind, work, payload, priority, not_before, \
                  created_at, 999, 0, 'done', 1, 0, NULL, NULL FROM effects WHERE run = '{run}' LIMIT 1"
@@ -438,18 +449,22 @@ async fn tampering_is_named(kept: Kept) -> Result<()> {
         ),
         (
             "write changed",
+            "write_changed",
             format!("UPDATE forge_writes SET target = 'acme/other' WHERE run = '{run}' AND kind = 'push'"),
         ),
         (
             "write removed",
+            "write_changed",
             format!("DELETE FROM forge_writes WHERE run = '{run}' AND kind = 'push'"),
         ),
         (
             "bytes removed",
+            "bytes_removed",
             "DELETE FROM blobs WHERE kind = 'diff'".to_owned(),
         ),
         (
             "sha256: bytes changed",
+            "bytes_changed",
             kept.either(
                 "UPDATE blobs SET bytes = CAST('forged' AS BLOB) WHERE kind = 'plan'",
                 "UPDATE blobs SET bytes = CAST('forged' AS BYTEA) WHERE kind = 'plan'",
@@ -463,7 +478,7 @@ async fn tampering_is_named(kept: Kept) -> Result<()> {
         program("untouched").say(&["audit", "verify"])?.code == 0,
         "an untouched copy verifies"
     );
-    for (name, sql) in cases {
+    for (name, kind, sql) in cases {
         let dir = name.replace([' ', '\'', ':'], "-");
         let path = copies.path().join(&dir);
         kept.copy(&data_dir, &path).await?.change(&path, &sql).await?;
@@ -480,9 +495,14 @@ async fn tampering_is_named(kept: Kept) -> Result<()> {
             _ if name.starts_with("sha256:") => "sha256:",
             _of_the_run => run.as_str(),
         };
+        let findings = said.data["findings"].as_array().context("findings")?;
+        let is_it = |finding: &serde_json::Value| {
+            let tells = |field: &str| finding[field].as_str().unwrap_or_default().contains(named);
+            finding["kind"] == kind && (tells("stream") || tells("what"))
+        };
         ensure!(
-            said.stdout.contains(named),
-            "{name} is not named: {}",
+            findings.iter().any(is_it),
+            "{name} is not named as {kind}: {}",
             said.stdout
         );
     }

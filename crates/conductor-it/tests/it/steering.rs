@@ -24,7 +24,8 @@ fn slow(command: &str) -> String {
     GREETING.replacen("[[implement.step]]\ncreate_file", &step, 1)
 }
 
-/// RUN-11: in-flight work is stopped within 5 seconds, everything is given back, and nothing of it is left running.
+/// RUN-11: in-flight work is stopped within 5 seconds by the records' own times, everything is given back, and nothing of it
+/// is left running.
 async fn cancel_stops_the_agent_and_gives_everything_back(kept: Kept) -> Result<()> {
     let command = kept.either("sleep 600", "sleep 601");
     let stage = Stage::set(PROGRAM, &kept.shell(&slow(command))).await?;
@@ -44,9 +45,24 @@ async fn cancel_stops_the_agent_and_gives_everything_back(kept: Kept) -> Result<
         begun.elapsed()
     );
     let seen = stage.wait_for_clean_up(&run)?;
+    let took = last(&stage, &run, "invocation_ended")?.checked_sub(last(&stage, &run, "operate")?);
+    ensure!(
+        took.is_some_and(|took| took <= Duration::from_secs(5)),
+        "the agent ended {took:?} after the operator's word"
+    );
     ensure!(seen["run"]["phase"] == "cancelled", "{seen:#}");
     stage.program.say(&["run", "pause", &run])?.refused("CDR0104")?;
     stage.verify(&run)
+}
+
+/// When a run's last record of a kind was kept.
+fn last(stage: &Stage, run: &str, kind: &str) -> Result<Duration> {
+    let said = stage.program.say(&["run", "show", run, "--events"])?.done()?;
+    let events = said.data["events"].as_array().context("events")?;
+    let event = events.iter().rev().find(|event| event["kind"] == kind);
+    let at = event.and_then(|event| event["at"].as_u64());
+    at.map(Duration::from_micros)
+        .with_context(|| format!("{run} has no record of {kind}"))
 }
 
 pub(crate) fn wait_for_process(words: &str, there: bool) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use conductor_it::Stage;
 use conductor_it::stage::REPO;
 
@@ -48,15 +48,16 @@ async fn what_cannot_be_started_is_refused_by_name(kept: Kept) -> Result<()> {
     Ok(())
 }
 
-/// GH-4, RUN-4, RUN-12: the forge is down in the middle of a run, and at its start; a run waits longer and longer, each
-/// repeat is on record, and when the forge is back it goes on by itself. The simulation does the same for whole minutes.
+/// GH-4, RUN-4, RUN-5, RUN-12: the forge is down in the middle of a run, and at the start of another, which is refused and
+/// leaves no run; the one that runs waits longer and longer, each repeat is on record, and when the forge is back it goes on
+/// by itself. The simulation does the same for whole minutes.
 async fn a_forge_that_is_down_is_waited_for(kept: Kept) -> Result<()> {
     let stage = Stage::set(PROGRAM, &kept.shell(GREETING)).await?;
     let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
     let run = stage.start_run_for(issue)?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    let number = stage.person.open_issue(REPO, "Not now", "Please.")?.to_string();
     stage.forge.faults().set_down(true);
-    let number = issue.to_string();
     stage
         .program
         .say(&["repo", "add", REPO, "--project", "acme", "--test", "true"])?
@@ -64,7 +65,13 @@ async fn a_forge_that_is_down_is_waited_for(kept: Kept) -> Result<()> {
     stage
         .program
         .say(&["run", "start", REPO, &number])?
-        .refused("CDR0312")?;
+        .refused("CDR0313")?;
+    let runs = stage.program.say(&["run", "list"])?.done()?.data["runs"].clone();
+    let runs = runs.as_array().context("runs")?;
+    ensure!(
+        matches!(runs.as_slice(), [only] if only["id"] == run.as_str()),
+        "a start that could not read its issue made a run: {runs:?}"
+    );
     stage.approve(&run)?;
     stage.wait_for_phase(&run, "proposing")?;
     stage.wait(&run, "the third repeat of its push", |_run| {

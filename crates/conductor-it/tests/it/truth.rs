@@ -133,11 +133,15 @@ async fn a_hostile_cast_gets_nowhere(kept: Kept) -> Result<()> {
 async fn secrets_are_kept_nowhere(kept: Kept) -> Result<()> {
     let token = ["ghp", "_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let agent = ["xoxb", "-123456789012-123456789012-abcdefghijklmnopqrstuvwx"].concat();
-    let scenario = crate::GREETING.replacen(
-        "approach = \"Write a greeting.\"",
-        &format!("approach = \"Write a greeting with {agent}.\""),
-        1,
+    // A plan that holds a secret is sent back to its author; a review is kept without it.
+    let plan = "[[plan.step]]\nsubmit_plan = { summary = \"Greet\"";
+    let leak = format!(
+        "[[plan.step]]\nsubmit_plan = {{ summary = \"Greet\", approach = \"Write {agent}.\", files = [\"a\"] }}\n\
+         expect = {{ refused = \"what looks like a secret in its approach\" }}\n\n{plan}"
     );
+    ensure!(crate::GREETING.contains(plan), "the first plan greets");
+    let scenario = crate::GREETING.replacen(plan, &leak, 1);
+    let scenario = scenario.replacen("Greet whom?", &format!("Greet whom? {agent}"), 1);
     let stack = ["ghs", "_", "abcdefghij0123456789ABCDEFGHIJ543210"].concat();
     let step = "[[review_plan.step]]\nsubmit_review = { verdict = \"reject\"";
     let crash = format!("[[review_plan.step]]\ncrash = \"stack {stack}\"\n\n[[review_plan]]\n{step}");

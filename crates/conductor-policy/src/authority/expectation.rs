@@ -1,8 +1,9 @@
 //! A file of expected decisions, one a line: `implementer bash worktree:src/a.rs -> allow implementer-runs-commands`.
 //!
 //! Actors are a role, `conductor`, `operator:<level>` or `person:<login>:<standing>`; targets `worktree[:path]`,
-//! `own-issue`, `other-issue` and so on, `outcome`, `human`, `repository:<name>[:<class>:<confidence>]`, `host:<name>`.
-//! The policy's id may be left out. This module does not know where the file comes from.
+//! `command:<text>`, `own-issue`, `other-issue` and so on, `outcome`, `human`, `repository:<name>[:<class>:<confidence>]`,
+//! `dependency:<repository>:<ecosystem>:<name>:<version>`. Only a command and a dependency may hold blanks, and neither can
+//! hold a `#` here. The policy's id may be left out. This module does not know where the file comes from.
 
 use conductor_domain::role::Role;
 
@@ -44,7 +45,7 @@ pub fn expect_all(authority: &Authority, text: &str) -> Result<usize, Vec<Mismat
 
 fn expect(authority: &Authority, line: &str) -> Result<(), String> {
     let (question, answer) = line
-        .split_once("->")
+        .rsplit_once("->")
         .ok_or("expected `actor action target -> decision [policy]`")?;
     let request = read_question(question)?;
     let verdict = authority.judge(&request);
@@ -65,13 +66,23 @@ fn expect(authority: &Authority, line: &str) -> Result<(), String> {
 
 /// Reads a question: `actor action target`.
 pub fn read_question(question: &str) -> Result<Request, String> {
-    let words: Vec<&str> = question.split_whitespace().collect();
-    let [actor, action, target] = words[..] else {
+    let mut words = question.trim().splitn(2, char::is_whitespace);
+    let actor = words.next().unwrap_or_default();
+    let mut words = words
+        .next()
+        .unwrap_or_default()
+        .trim_start()
+        .splitn(2, char::is_whitespace);
+    let action = words.next().unwrap_or_default();
+    let target = words.next().unwrap_or_default().trim_start();
+    let has_blanks = target.contains(char::is_whitespace);
+    let may_have_them = target.starts_with("command:") || target.starts_with("dependency:");
+    if target.is_empty() || (has_blanks && !may_have_them) {
         return Err(format!(
             "expected three words: actor, action, target; these are {}",
-            words.len()
+            question.split_whitespace().count()
         ));
-    };
+    }
     let no_actor = || {
         format!(
             "`{actor}` is no actor; write planner, implementer, reviewer, tester, conductor, operator:LEVEL or \
@@ -84,9 +95,9 @@ pub fn read_question(question: &str) -> Result<Request, String> {
     };
     let no_target = || {
         format!(
-            "`{target}` is no target; write worktree[:PATH], own-issue, other-issue, own-pull-request, \
-             other-pull-request, own-check-run, own-project-fields, outcome, human, host:NAME or \
-             repository:NAME[:CLASS:CONFIDENCE]"
+            "`{target}` is no target; write worktree[:PATH], command:TEXT, own-issue, other-issue, own-pull-request, \
+             other-pull-request, own-check-run, own-project-fields, outcome, human, \
+             repository:NAME[:CLASS:CONFIDENCE] or dependency:REPOSITORY:ECOSYSTEM:NAME:VERSION"
         )
     };
     Ok(Request::new(
@@ -152,11 +163,20 @@ pub(super) fn read_target(word: &str) -> Option<Target> {
         "worktree" => Some(Target::Worktree {
             path: rest.to_owned(),
         }),
+        "command" => Some(Target::Command {
+            text: rest.to_owned(),
+        }),
+        "dependency" => {
+            let mut parts = rest.splitn(4, ':').map(str::to_owned);
+            Some(Target::Dependency {
+                repo: parts.next()?,
+                ecosystem: parts.next()?,
+                name: parts.next()?,
+                version: parts.next()?,
+            })
+        }
         "outcome" => Some(Target::Outcome),
         "human" => Some(Target::Human),
-        "host" => Some(Target::Host {
-            name: rest.to_owned(),
-        }),
         "repository" => {
             let mut parts = rest.split(':');
             let name = parts.next()?.to_owned();

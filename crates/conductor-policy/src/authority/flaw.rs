@@ -31,17 +31,9 @@ impl Flaw {
         }
     }
 
-    /// A flaw where Cedar points at.
-    pub(super) fn of(layer: Layer, text: &str, problem: &dyn Diagnostic) -> Self {
-        let at = problem
-            .labels()
-            .and_then(|mut labels| labels.next())
-            .map_or(0, |label| label.offset());
-        let before = text.get(..at).unwrap_or(text);
-        let mut message = problem.to_string();
-        if let Some(help) = problem.help() {
-            message.push_str(&format!("; {help}"));
-        }
+    /// A flaw of what begins at an offset of the text.
+    pub(super) fn at(layer: Layer, text: &str, offset: usize, message: String) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
         Self {
             layer,
             line: before.matches('\n').count() + 1,
@@ -49,6 +41,50 @@ impl Flaw {
             message,
         }
     }
+
+    /// A flaw where Cedar points at.
+    pub(super) fn of(layer: Layer, text: &str, problem: &dyn Diagnostic) -> Self {
+        let at = problem
+            .labels()
+            .and_then(|mut labels| labels.next())
+            .map_or(0, |label| label.offset());
+        let mut message = problem.to_string();
+        if let Some(help) = problem.help() {
+            message.push_str(&format!("; {help}"));
+        }
+        Self::at(layer, text, at, message)
+    }
+}
+
+/// Tells where the policies of a valid text begin. Cedar numbers them in this order and keeps their places to itself.
+pub(super) fn beginnings(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut is_inside = false;
+    let mut letters = text.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '/' if letters.next_if(|(_, next)| *next == '/').is_some() => {
+                while letters
+                    .next_if(|(_, next)| !matches!(next, '\n' | '\r'))
+                    .is_some()
+                {}
+            }
+            '"' => {
+                while let Some((_, inner)) = letters.next().filter(|(_, inner)| *inner != '"') {
+                    if inner == '\\' {
+                        letters.next();
+                    }
+                }
+            }
+            ';' => is_inside = false,
+            letter if !is_inside && !letter.is_whitespace() => {
+                found.push(at);
+                is_inside = true;
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Every flaw that parsing found.

@@ -5,14 +5,15 @@
 use conductor_domain::relief::{Relief, ReliefScope};
 use conductor_domain::time::Timestamp;
 
-use super::{Authority, Request, Ruling, Target, Verdict, expectation};
+use super::{Action, Authority, Request, Ruling, Target, Verdict, expectation};
 
 /// Reads the call that an override is for.
 fn call(scope: &ReliefScope) -> Result<Request, String> {
     let target = expectation::read_target(&scope.target)
         .ok_or_else(|| format!("`{}` is nothing that a call acts on", scope.target))?;
-    let path = match &target {
+    let subject = match &target {
         Target::Worktree { path } => path.as_str(),
+        Target::Command { text } => text.as_str(),
         Target::Issue { .. }
         | Target::PullRequest { .. }
         | Target::CheckRun { .. }
@@ -20,12 +21,13 @@ fn call(scope: &ReliefScope) -> Result<Request, String> {
         | Target::Outcome
         | Target::Human
         | Target::Repository { .. }
-        | Target::Host { .. } => "",
+        | Target::Dependency { .. } => "",
     };
-    let mut call = Request::of_tool(scope.role, &scope.tool, path)
+    let mut call = Request::of_tool(scope.role, &scope.tool, subject)
         .ok_or_else(|| format!("only calls of tools have overrides, and `{}` is none", scope.tool))?;
-    // A path is said in the one way that calls are judged by; what belongs to others stays theirs.
-    if !matches!(target, Target::Worktree { .. }) {
+    // A path is said in the one way that calls are judged by; what belongs to others stays theirs, and the worktree of a
+    // command stands for any command.
+    if call.action == Action::Bash || !matches!(target, Target::Worktree { .. }) {
         call.target = target;
     }
     Ok(call)
@@ -65,7 +67,7 @@ impl Authority {
         let lifts = |relief: &&Relief| {
             relief.is_in_force(now)
                 && relief.scope.policy == verdict.policy
-                && call(&relief.scope).is_ok_and(|call| call == *request)
+                && call(&relief.scope).is_ok_and(|call| call.covers(request))
         };
         match reliefs.iter().find(lifts) {
             None => verdict,

@@ -78,7 +78,6 @@ pub enum Action {
     SubmitReview,
     SubmitTestReport,
     AskHuman,
-    Connect,
     AddDependency,
     Push,
     OpenPullRequest,
@@ -87,7 +86,7 @@ pub enum Action {
     TrustText,
 }
 
-const NAMES: [(Action, &str); 28] = [
+const NAMES: [(Action, &str); 27] = [
     (Action::View, "view"),
     (Action::ListFiles, "list_files"),
     (Action::SearchFiles, "search_files"),
@@ -109,7 +108,6 @@ const NAMES: [(Action, &str); 28] = [
     (Action::SubmitReview, "submit_review"),
     (Action::SubmitTestReport, "submit_test_report"),
     (Action::AskHuman, "ask_human"),
-    (Action::Connect, "connect"),
     (Action::AddDependency, "add_dependency"),
     (Action::Push, "push"),
     (Action::OpenPullRequest, "open_pull_request"),
@@ -154,6 +152,11 @@ pub enum Target {
         /// The path.
         path: String,
     },
+    /// A command in the run's worktree.
+    Command {
+        /// The command, as it would be run.
+        text: String,
+    },
     /// An issue.
     Issue {
         /// Whether it is the run's.
@@ -185,10 +188,16 @@ pub enum Target {
         /// What is known about the change; merging needs it.
         change: Option<Change>,
     },
-    /// A host of the network.
-    Host {
+    /// One version of a dependency that a repository would get.
+    Dependency {
+        /// The repository's full name.
+        repo: String,
+        /// Where packages of that name come from, e.g. `cargo`.
+        ecosystem: String,
         /// Its name.
         name: String,
+        /// The version, or what stands for it.
+        version: String,
     },
 }
 
@@ -224,7 +233,6 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
             "Outcome",
             "Human",
             "Repository",
-            "Host",
         ]
         .into_iter()
         .map(|name| (name, parse(name)))
@@ -245,8 +253,9 @@ impl Request {
         }
     }
 
-    /// Asks whether an agent may call a tool of its run; `path` where the tool names one. `None`: there is no such tool.
-    pub fn of_tool(role: Role, tool: &str, path: &str) -> Option<Self> {
+    /// Asks whether an agent may call a tool of its run on a subject: the path or the command where the tool names one.
+    /// `None`: there is no such tool.
+    pub fn of_tool(role: Role, tool: &str, subject: &str) -> Option<Self> {
         let action = Action::named(tool)?;
         let target = match action {
             Action::View
@@ -256,8 +265,10 @@ impl Request {
             | Action::GitDiff
             | Action::CreateFile
             | Action::StrReplace
-            | Action::Bash
-            | Action::GitCommit => Target::Worktree { path: plain(path) },
+            | Action::GitCommit => Target::Worktree { path: plain(subject) },
+            Action::Bash => Target::Command {
+                text: subject.to_owned(),
+            },
             Action::GithubGetIssue | Action::GithubListComments | Action::GithubCommentIssue => {
                 Target::Issue { is_own: true }
             }
@@ -268,8 +279,7 @@ impl Request {
             Action::GithubUpdateProjectFields => Target::ProjectFields { is_own: true },
             Action::SubmitPlan | Action::SubmitReview | Action::SubmitTestReport => Target::Outcome,
             Action::AskHuman => Target::Human,
-            Action::Connect
-            | Action::AddDependency
+            Action::AddDependency
             | Action::Push
             | Action::OpenPullRequest
             | Action::Merge
@@ -284,30 +294,63 @@ impl Request {
         let (principal, principal_entity) = entity(self.actor.sketch())?;
         let (resource, resource_entity) = entity(self.target.sketch())?;
         let action = self.action.uid();
-        let context = match (self.action, &self.target) {
-            (
-                Action::Merge,
-                Target::Repository {
-                    change: Some(change), ..
-                },
-            ) => Context::from_pairs([
-                (
-                    "changeClass".to_owned(),
-                    RestrictedExpression::new_string(change.class.clone()),
-                ),
-                (
-                    "confidence".to_owned(),
-                    RestrictedExpression::new_long(i64::from(change.confidence)),
-                ),
-            ])
-            .map_err(|error| error.to_string())?,
-            _ => Context::empty(),
-        };
+        let context = self
+            .context()
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value));
+        let context = Context::from_pairs(context).map_err(|error| error.to_string())?;
         let request = cedar_policy::Request::new(principal, action, resource, context, Some(schema))
             .map_err(|error| format!("{} cannot be asked for like that: {error}", self.action.name()))?;
         let entities = Entities::from_entities([principal_entity, resource_entity], None)
             .map_err(|error| error.to_string())?;
         Ok((request, entities))
+    }
+
+    /// What is known beside who and what; a command or a dependency is never left out, so that it fits its own action only.
+    fn context(&self) -> Vec<(&'static str, RestrictedExpression)> {
+        let dependency = |ecosystem: &str, name: &str, version: &str| {
+            vec![
+                ("ecosystem", text(ecosystem)),
+                ("name", text(name)),
+                ("version", text(version)),
+            ]
+        };
+        match (&self.target, self.action) {
+            (
+                Target::Repository {
+                    change: Some(change), ..
+                },
+                Action::Merge,
+            ) => vec![
+                ("changeClass", text(change.class.clone())),
+                (
+                    "confidence",
+                    RestrictedExpression::new_long(i64::from(change.confidence)),
+                ),
+            ],
+            (Target::Command { text: command }, _) => vec![("command", text(command.clone()))],
+            (Target::Worktree { .. }, Action::Bash) => vec![("command", text(""))],
+            (
+                Target::Dependency {
+                    ecosystem,
+                    name,
+                    version,
+                    ..
+                },
+                _,
+            ) => dependency(ecosystem, name, version),
+            (Target::Repository { .. }, Action::AddDependency) => dependency("", "", ""),
+            _ => vec![],
+        }
+    }
+
+    /// Tells whether whoever may do this may do the other: the same, or any command where this names none.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        let is_any_command = self.action == Action::Bash
+            && matches!(&self.target, Target::Worktree { path } if plain(path).is_empty())
+            && matches!(other.target, Target::Command { .. });
+        let is_same = self.actor == other.actor && self.action == other.action;
+        is_same && (self.target == other.target || is_any_command)
     }
 }
 
@@ -374,10 +417,11 @@ impl Target {
             Self::CheckRun { .. } => Self::CheckRun { is_own: false },
             Self::ProjectFields { .. } => Self::ProjectFields { is_own: false },
             Self::Worktree { .. }
+            | Self::Command { .. }
             | Self::Outcome
             | Self::Human
             | Self::Repository { .. }
-            | Self::Host { .. } => self,
+            | Self::Dependency { .. } => self,
         }
     }
 
@@ -395,14 +439,16 @@ impl Target {
                 let path = path.to_lowercase();
                 ("Worktree", path.clone(), vec![("path", text(path))])
             }
+            Self::Command { .. } => ("Worktree", String::new(), vec![("path", text(""))]),
             Self::Issue { is_own } => own("Issue", *is_own),
             Self::PullRequest { is_own } => own("PullRequest", *is_own),
             Self::CheckRun { is_own } => own("CheckRun", *is_own),
             Self::ProjectFields { is_own } => own("ProjectFields", *is_own),
             Self::Outcome => ("Outcome", "outcome".to_owned(), vec![]),
             Self::Human => ("Human", "human".to_owned(), vec![]),
-            Self::Repository { name, .. } => ("Repository", name.clone(), vec![("name", text(name.clone()))]),
-            Self::Host { name } => ("Host", name.clone(), vec![("name", text(name.clone()))]),
+            Self::Repository { name, .. } | Self::Dependency { repo: name, .. } => {
+                ("Repository", name.clone(), vec![("name", text(name.clone()))])
+            }
         }
     }
 }

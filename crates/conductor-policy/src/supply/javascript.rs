@@ -1,6 +1,7 @@
 //! `package.json` and the lock files of npm, Yarn and pnpm.
 //!
-//! The latter two are read line by line, by what stands before a colon. This module does not resolve versions.
+//! The latter two are read line by line, by what stands before a colon. Where a package comes from is part of what is
+//! compared. This module does not resolve versions.
 
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ pub(super) fn npm_lock(text: &str) -> Result<Dependencies, String> {
                 continue;
             };
             let name = package.get("name").and_then(Value::as_str).unwrap_or(installed);
-            add(&mut found, name, version(package));
+            add(&mut found, name, version(name, package));
         }
     } else {
         let dependencies = lock.get("dependencies").ok_or("it lists no packages")?;
@@ -49,60 +50,94 @@ pub(super) fn npm_lock(text: &str) -> Result<Dependencies, String> {
 
 fn nested(dependencies: &Value, found: &mut Dependencies, depth: usize) {
     for (name, package) in dependencies.as_object().into_iter().flatten() {
-        add(found, name, version(package));
+        add(found, name, version(name, package));
         if let Some(inner) = package.get("dependencies").filter(|_| depth < 64) {
             nested(inner, found, depth + 1);
         }
     }
 }
 
-fn version(package: &Value) -> String {
+fn version(name: &str, package: &Value) -> String {
     let field = |key: &str| package.get(key).and_then(Value::as_str);
-    field("version")
-        .or(field("resolved"))
-        .unwrap_or("linked")
-        .to_owned()
+    match (field("version"), field("resolved")) {
+        (Some(version), Some(source)) => sourced(name, version, source),
+        (Some(only), None) | (None, Some(only)) => only.to_owned(),
+        (None, None) => "linked".to_owned(),
+    }
 }
 
-/// Reads blocks `name@range, name@range:` with a version below, of both generations.
+/// Says a version, and where it comes from: the registry, if it is the place of this very package there, else all of it.
+/// One that comes from whichever registry is set up says no more than its version.
+fn sourced(name: &str, version: &str, source: &str) -> String {
+    if source == format!("{name}@npm:{version}") {
+        return version.to_owned();
+    }
+    let place = source.split('#').next().unwrap_or(source);
+    let short = name.rsplit('/').next().unwrap_or(name);
+    let registry = place.strip_suffix(&format!("/{name}/-/{short}-{version}.tgz"));
+    format!("{version} from {}", registry.unwrap_or(source))
+}
+
+/// Reads blocks `name@range, name@range:` with a version and its source below, of both generations.
 pub(super) fn yarn_lock(text: &str) -> Result<Dependencies, String> {
     let mut found = Dependencies::new();
-    let mut name = None;
+    let mut block: Option<(String, Option<&str>, Option<&str>)> = None;
+    let mut end = |block: Option<(String, Option<&str>, Option<&str>)>| match block {
+        Some((name, Some(version), Some(source))) => {
+            let version = sourced(&name, version, source);
+            add(&mut found, name, version);
+        }
+        Some((name, Some(version), None)) => add(&mut found, name, version),
+        Some((name, None, _)) => add(&mut found, name, "any"),
+        None => {}
+    };
     for line in text
         .lines()
         .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
     {
-        if let Some(block) = line.strip_suffix(':').filter(|line| !line.starts_with(' ')) {
-            let first = block
+        if let Some(head) = line.strip_suffix(':').filter(|line| !line.starts_with(' ')) {
+            let first = head
                 .trim_matches('"')
                 .split(", ")
                 .next()
-                .unwrap_or(block)
+                .unwrap_or(head)
                 .trim_matches('"');
-            name = (first != "__metadata").then(|| package_of(first)).flatten();
-        } else if let Some(rest) = line.trim().strip_prefix("version") {
-            let version = rest.trim_start_matches([':', ' ']).trim_matches('"');
-            if let Some(name) = name
-                .take()
-                .filter(|_| line.starts_with("  ") && !line.starts_with("   "))
-            {
-                add(&mut found, name, version);
+            let name = (first != "__metadata").then(|| package_of(first)).flatten();
+            end(block.take());
+            block = name.map(|name| (name, None, None));
+        } else if let Some((_, version, source)) = &mut block {
+            let Some((key, value)) = line
+                .strip_prefix("  ")
+                .filter(|line| !line.starts_with(' '))
+                .and_then(|line| line.split_once([':', ' ']))
+            else {
+                continue;
+            };
+            let value = value.trim_start_matches([':', ' ']).trim_matches('"');
+            match key.trim_matches('"') {
+                "version" => *version = Some(value),
+                "resolved" | "resolution" => *source = Some(value),
+                _ => {}
             }
         }
     }
+    end(block);
     if found.is_empty() && text.contains('@') {
         return Err("no package could be read".to_owned());
     }
     Ok(found)
 }
 
-/// Reads the keys of `packages:`, in the forms of every version: `/name/1.0.0`, `/name@1.0.0`, `name@1.0.0(peer)`.
+/// Reads the keys of `packages:`, in the forms of every version: `/name/1.0.0`, `/name@1.0.0`, `name@1.0.0(peer)`; below
+/// them stands where an unusual one comes from.
 pub(super) fn pnpm_lock(text: &str) -> Result<Dependencies, String> {
     let mut found = Dependencies::new();
     let mut in_packages = false;
+    let mut last: Option<(&str, &str)> = None;
     for line in text.lines() {
         if !line.starts_with(' ') && !line.is_empty() {
             in_packages = line.starts_with("packages:");
+            last = None;
         } else if let Some(key) = line
             .strip_prefix("  ")
             .filter(|key| in_packages && !key.starts_with(' '))
@@ -119,10 +154,22 @@ pub(super) fn pnpm_lock(text: &str) -> Result<Dependencies, String> {
                 Some(at) => key.split_at(at),
                 None => key.split_at(key.rfind('/').ok_or_else(|| format!("`{key}` has no version"))?),
             };
-            add(&mut found, parts.0, parts.1.trim_start_matches(['@', '/']));
+            let version = parts.1.trim_start_matches(['@', '/']);
+            add(&mut found, parts.0, version);
+            last = Some((parts.0, version));
+        }
+        if let Some(((name, version), source)) = last.zip(tarball(line)) {
+            add(&mut found, name, format!("{version} from {source}"));
         }
     }
     Ok(found)
+}
+
+/// Reads where a package lies if a line says so.
+fn tarball(line: &str) -> Option<&str> {
+    let (_, source) = line.split_once("tarball:")?;
+    let source = source.split([',', '}']).next().unwrap_or(source);
+    Some(source.trim().trim_matches(['\'', '"']))
 }
 
 /// Takes the name off `name@range` or `@scope/name@range`.

@@ -1,13 +1,15 @@
 //! `pyproject.toml`, requirements files, and the lock files of Poetry, uv, PDM and Pipenv.
 //!
-//! Names are compared as the index compares them: lower case, with `-` for `_` and `.`. This module does not resolve
-//! versions.
+//! Names are compared as the index compares them: lower case, with `-` for `_` and `.`. Where a package comes
+//! from is part of what is compared. This module does not resolve versions.
+
+use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
 use super::{Dependencies, add};
 
-/// Reads the tables of the standard, of dependency groups, of the build, and of Poetry.
+/// Reads the tables of the standard, of dependency groups, of the build, and of Poetry, uv, PDM and Hatch.
 pub(super) fn pyproject(text: &str) -> Result<Dependencies, String> {
     let table: Table = text
         .parse()
@@ -23,6 +25,10 @@ pub(super) fn pyproject(text: &str) -> Result<Dependencies, String> {
     for list in [
         at(&["project", "dependencies"]),
         at(&["build-system", "requires"]),
+        at(&["tool", "uv", "dev-dependencies"]),
+        at(&["tool", "uv", "override-dependencies"]),
+        at(&["tool", "uv", "constraint-dependencies"]),
+        at(&["tool", "uv", "build-constraint-dependencies"]),
     ]
     .into_iter()
     .flatten()
@@ -32,12 +38,41 @@ pub(super) fn pyproject(text: &str) -> Result<Dependencies, String> {
     for groups in [
         at(&["project", "optional-dependencies"]),
         at(&["dependency-groups"]),
+        at(&["tool", "pdm", "dev-dependencies"]),
     ]
     .into_iter()
     .flatten()
     {
         for list in groups.as_table().into_iter().flat_map(Table::values) {
             strings(list).for_each(|line| requirement(line, &mut found));
+        }
+    }
+    let environments = at(&["tool", "hatch", "envs"]).unwrap_or(Value::Table(Table::new()));
+    for environment in environments.as_table().into_iter().flat_map(Table::values) {
+        for key in ["dependencies", "extra-dependencies"] {
+            let list = environment.get(key).into_iter();
+            list.flat_map(strings)
+                .for_each(|line| requirement(line, &mut found));
+        }
+    }
+    for (names, what) in [
+        (at(&["tool", "uv", "sources"]), "source"),
+        (at(&["tool", "pdm", "resolution", "overrides"]), "override"),
+    ] {
+        for (name, value) in names.as_ref().and_then(Value::as_table).into_iter().flatten() {
+            add(&mut found, plain(name), format!("{what} {}", written(value)));
+        }
+    }
+    for indexes in [
+        at(&["tool", "uv", "index"]),
+        at(&["tool", "pdm", "source"]),
+        at(&["tool", "poetry", "source"]),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        for index in indexes.as_array().into_iter().flatten() {
+            add(&mut found, "index", written(index));
         }
     }
     let poetry = at(&["tool", "poetry"]).unwrap_or(Value::Table(Table::new()));
@@ -57,6 +92,21 @@ pub(super) fn pyproject(text: &str) -> Result<Dependencies, String> {
         }
     }
     Ok(found)
+}
+
+/// Writes a value down in one line, a table as its keys and values.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Table(table) => {
+            let pairs = table
+                .iter()
+                .map(|(key, value)| format!("{key} {}", written(value)));
+            pairs.collect::<Vec<_>>().join(" ")
+        }
+        Value::Array(list) => list.iter().map(written).collect::<Vec<_>>().join(", "),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => value.to_string(),
+    }
 }
 
 fn strings(list: &Value) -> impl Iterator<Item = &str> {
@@ -118,10 +168,37 @@ pub(super) fn lock(text: &str) -> Result<Dependencies, String> {
             .get("source")
             .and_then(|source| source.get("editable").or(source.get("virtual")));
         if is_own.is_none() {
-            add(&mut found, plain(name), field("version").unwrap_or("any"));
+            let mut version = field("version").unwrap_or("any").to_owned();
+            for origin in origins(package) {
+                version.push_str(&format!(" from {origin}"));
+            }
+            add(&mut found, plain(name), version);
         }
     }
     Ok(found)
+}
+
+/// Lists where a locked package comes from, and the hosts of its files.
+fn origins(package: &Value) -> BTreeSet<String> {
+    let mut origins = BTreeSet::new();
+    if let Some(source) = package.get("source") {
+        origins.insert(written(source));
+    }
+    for key in ["git", "url", "path"] {
+        let origin = package.get(key).map(|value| format!("{key} {}", written(value)));
+        origins.extend(origin);
+    }
+    let files = ["wheels", "files"]
+        .iter()
+        .filter_map(|key| package.get(key)?.as_array());
+    let urls = files
+        .flatten()
+        .chain(package.get("sdist"))
+        .filter_map(|file| file.get("url")?.as_str());
+    // The whole address of each file would be too much to be read; who serves it is what matters.
+    let hosts = urls.map(|url| url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"));
+    origins.extend(hosts);
+    origins
 }
 
 /// Reads the maps of a `Pipfile.lock`.
@@ -135,12 +212,22 @@ pub(super) fn pipfile_lock(text: &str) -> Result<Dependencies, String> {
             .into_iter()
             .flatten()
         {
-            let version = package
-                .get("version")
-                .and_then(serde_json::Value::as_str)
-                .unwrap_or("any");
+            let field = |key: &str| package.get(key).and_then(serde_json::Value::as_str);
+            let mut version = field("version").unwrap_or("any").to_owned();
+            for key in ["index", "git", "ref", "file", "path"] {
+                if let Some(origin) = field(key) {
+                    version.push_str(&format!(" from {key} {origin}"));
+                }
+            }
             add(&mut found, plain(name), version);
         }
+    }
+    let sources = lock
+        .pointer("/_meta/sources")
+        .and_then(serde_json::Value::as_array);
+    for source in sources.into_iter().flatten() {
+        let url = source.get("url").and_then(serde_json::Value::as_str);
+        add(&mut found, "index", url.unwrap_or("unknown"));
     }
     Ok(found)
 }

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::{Dependencies, add};
 
-/// Reads every table of dependencies of a manifest: also the workspace's, those for a target, and patches.
+/// Reads every table of dependencies of a manifest: also the workspace's, those for a target, patches and replacements.
 pub(super) fn manifest(text: &str) -> Result<Dependencies, String> {
     let table: Table = text
         .parse()
@@ -20,7 +20,8 @@ fn collect(table: &Table, found: &mut Dependencies) {
     for (key, value) in table {
         let Some(inner) = value.as_table() else { continue };
         match key.as_str() {
-            "dependencies" | "dev-dependencies" | "build-dependencies" => {
+            "dependencies" | "dev-dependencies" | "build-dependencies" | "dev_dependencies"
+            | "build_dependencies" => {
                 for (name, value) in inner {
                     let package = value.get("package").and_then(Value::as_str).unwrap_or(name);
                     add(found, package, version(value));
@@ -29,6 +30,12 @@ fn collect(table: &Table, found: &mut Dependencies) {
             "patch" => {
                 for (name, value) in inner.values().filter_map(Value::as_table).flatten() {
                     add(found, name, format!("patch {}", version(value)));
+                }
+            }
+            "replace" => {
+                for (name, value) in inner {
+                    let package = name.split(':').next().unwrap_or(name);
+                    add(found, package, format!("replaced by {}", version(value)));
                 }
             }
             "target" => inner
@@ -46,17 +53,26 @@ fn version(value: &Value) -> String {
     if let Some(version) = value.as_str() {
         return version.to_owned();
     }
-    let sources: Vec<String> = ["version", "git", "branch", "tag", "rev", "path", "registry"]
-        .iter()
-        .filter_map(|key| Some((key, field(key)?)))
-        .map(|(key, value)| {
-            if *key == "version" {
-                value.to_owned()
-            } else {
-                format!("{key} {value}")
-            }
-        })
-        .collect();
+    let sources: Vec<String> = [
+        "version",
+        "git",
+        "branch",
+        "tag",
+        "rev",
+        "path",
+        "registry",
+        "registry-index",
+    ]
+    .iter()
+    .filter_map(|key| Some((key, field(key)?)))
+    .map(|(key, value)| {
+        if *key == "version" {
+            value.to_owned()
+        } else {
+            format!("{key} {value}")
+        }
+    })
+    .collect();
     if sources.is_empty() {
         "workspace".to_owned()
     } else {
@@ -79,13 +95,7 @@ pub(super) fn lock(text: &str) -> Result<Dependencies, String> {
         let name = field("name").ok_or("a package has no name")?;
         let Some(source) = field("source") else { continue };
         let version = field("version").unwrap_or("");
-        let is_registry = source.starts_with("registry+") || source.starts_with("sparse+");
-        let version = if is_registry {
-            version.to_owned()
-        } else {
-            format!("{version} {source}")
-        };
-        add(&mut found, name, version);
+        add(&mut found, name, format!("{version} from {source}"));
     }
     Ok(found)
 }

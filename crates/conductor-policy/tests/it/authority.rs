@@ -42,14 +42,29 @@ fn targets() -> Vec<(String, Target)> {
                 path: ".GitHub/workflows/ci.yml".into(),
             },
         ),
-        ("outcome".to_owned(), Target::Outcome),
-        ("human".to_owned(), Target::Human),
         (
-            "host".to_owned(),
-            Target::Host {
-                name: "example.com".into(),
+            "command".to_owned(),
+            Target::Command {
+                text: "rm -rf /tmp/x && cargo test".into(),
             },
         ),
+        (
+            "blocked command".to_owned(),
+            Target::Command {
+                text: "cargo test && sudo rm -rf /".into(),
+            },
+        ),
+        (
+            "dependency".to_owned(),
+            Target::Dependency {
+                repo: "acme/app".into(),
+                ecosystem: "npm".into(),
+                name: "left-pad".into(),
+                version: "1.3.0".into(),
+            },
+        ),
+        ("outcome".to_owned(), Target::Outcome),
+        ("human".to_owned(), Target::Human),
         (
             "repository".to_owned(),
             Target::Repository {
@@ -73,70 +88,241 @@ fn targets() -> Vec<(String, Target)> {
     targets
 }
 
+/// A tool, the targets that a policy decides about, and that policy.
+type Row = (&'static str, &'static [&'static str], &'static str);
+
+const ANY_PATH: &[&str] = &["worktree", "source", "git-dir", "workflow"];
+
 /// What every role may do; everything else of (role, tool, target) is denied.
-const EVERYBODY: &[(&str, &[&str])] = &[
-    ("view", &["worktree", "source", "git-dir", "workflow"]),
-    ("list_files", &["worktree", "source", "git-dir", "workflow"]),
-    ("search_files", &["worktree", "source", "git-dir", "workflow"]),
-    ("git_status", &["worktree", "source", "git-dir", "workflow"]),
-    ("git_diff", &["worktree", "source", "git-dir", "workflow"]),
-    ("github_get_issue", &["own issue"]),
-    ("github_list_comments", &["own issue"]),
-    ("github_comment_issue", &["own issue"]),
-    ("github_get_pull_request", &["own pull request"]),
-    ("github_comment_pull_request", &["own pull request"]),
-    ("github_review_comment", &["own pull request"]),
-    ("github_update_check_run", &["own check"]),
-    ("github_update_project_fields", &["own fields"]),
-    ("ask_human", &["human"]),
+const EVERYBODY: &[Row] = &[
+    ("view", ANY_PATH, "agents-read-the-worktree"),
+    ("list_files", ANY_PATH, "agents-read-the-worktree"),
+    ("search_files", ANY_PATH, "agents-read-the-worktree"),
+    ("git_status", ANY_PATH, "agents-read-the-worktree"),
+    ("git_diff", ANY_PATH, "agents-read-the-worktree"),
+    ("github_get_issue", &["own issue"], "agents-read-the-forge"),
+    ("github_list_comments", &["own issue"], "agents-read-the-forge"),
+    ("github_comment_issue", &["own issue"], "comment-on-the-issue"),
+    (
+        "github_get_pull_request",
+        &["own pull request"],
+        "agents-read-the-pull-request",
+    ),
+    (
+        "github_comment_pull_request",
+        &["own pull request"],
+        "comment-on-the-pull-request",
+    ),
+    (
+        "github_review_comment",
+        &["own pull request"],
+        "comment-on-the-pull-request",
+    ),
+    ("github_update_check_run", &["own check"], "own-check-runs"),
+    (
+        "github_update_project_fields",
+        &["own fields"],
+        "own-project-fields",
+    ),
+    ("ask_human", &["human"], "agents-ask"),
 ];
 
-fn own_tools(role: Role) -> &'static [(&'static str, &'static [&'static str])] {
+/// What is denied by a policy of its own, to every role; everything else that is denied is denied because none permits it.
+const NOBODY: &[Row] = &[
+    ("create_file", &["git-dir"], "git-directory"),
+    ("str_replace", &["git-dir"], "git-directory"),
+    ("create_file", &["workflow"], "forge-settings"),
+    ("str_replace", &["workflow"], "forge-settings"),
+    ("bash", &["blocked command"], "blocked-commands"),
+    ("push", &["repository"], "no-merge-by-agents"),
+    ("open_pull_request", &["repository"], "no-merge-by-agents"),
+    ("merge", &["repository"], "no-merge-by-agents"),
+];
+
+/// What a person is asked about, for every role.
+const ASKED: &[Row] = &[("add_dependency", &["repository", "dependency"], "new-dependency")];
+
+fn own_tools(role: Role) -> &'static [Row] {
     match role {
-        Role::Planner => &[("submit_plan", &["outcome"])],
-        Role::Reviewer => &[("submit_review", &["outcome"])],
-        Role::Tester => &[("submit_test_report", &["outcome"])],
+        Role::Planner => &[("submit_plan", &["outcome"], "planner-submits-plans")],
+        Role::Reviewer => &[("submit_review", &["outcome"], "reviewer-submits-reviews")],
+        Role::Tester => &[("submit_test_report", &["outcome"], "tester-submits-reports")],
         Role::Implementer => &[
-            ("create_file", &["worktree", "source"]),
-            ("str_replace", &["worktree", "source"]),
-            ("git_commit", &["worktree", "source", "git-dir", "workflow"]),
-            ("bash", &["worktree", "source", "git-dir", "workflow"]),
+            ("create_file", &["worktree", "source"], "implementer-edits"),
+            ("str_replace", &["worktree", "source"], "implementer-edits"),
+            ("git_commit", ANY_PATH, "implementer-edits"),
+            (
+                "bash",
+                &["worktree", "source", "git-dir", "workflow", "command"],
+                "implementer-runs-commands",
+            ),
         ],
     }
 }
 
-/// SEC-1, TOOL-3, RUN-14: every (role, tool, target) of the shipped policies, allowed and denied, with a reason.
+/// SEC-1, TOOL-3, RUN-14: every (role, tool, target) of the shipped policies, allowed and denied, and by which policy.
 #[test]
 fn the_shipped_policies_allow_exactly_what_the_table_says() {
     let authority = shipped();
     let mut asked = 0;
     for role in Role::ALL {
+        let allowed = EVERYBODY.iter().chain(own_tools(role));
+        let rows: Vec<(Ruling, &Row)> = allowed
+            .map(|row| (Ruling::Allow, row))
+            .chain(ASKED.iter().map(|row| (Ruling::RequireApproval, row)))
+            .chain(NOBODY.iter().map(|row| (Ruling::Deny, row)))
+            .collect();
         for action in Action::all() {
             for (name, target) in targets() {
                 let verdict = authority.judge(&Request::new(Actor::Agent(role), action, target));
-                let is_listed = EVERYBODY
+                let (ruling, policy) = rows
                     .iter()
-                    .chain(own_tools(role))
-                    .any(|(tool, on)| *tool == action.name() && on.contains(&name.as_str()));
-                let expected = if is_listed {
-                    Ruling::Allow
-                } else if action == Action::AddDependency && name == "repository" {
-                    Ruling::RequireApproval
-                } else {
-                    Ruling::Deny
-                };
+                    .find(|(_, (tool, on, _))| *tool == action.name() && on.contains(&name.as_str()))
+                    .map_or((Ruling::Deny, "deny-by-default"), |(ruling, (_, _, policy))| {
+                        (*ruling, *policy)
+                    });
                 assert_eq!(
-                    verdict.ruling,
-                    expected,
+                    (verdict.ruling, verdict.policy.as_str()),
+                    (ruling, policy),
                     "{role} {} {name}: {verdict:?}",
                     action.name()
                 );
-                assert!(!verdict.reason.is_empty() && !verdict.policy.is_empty());
+                assert!(!verdict.reason.is_empty());
                 asked += 1;
             }
         }
     }
-    assert_eq!(asked, 4 * 28 * 16);
+    assert_eq!(asked, 4 * 27 * 18);
+}
+
+/// SEC-1, TOOL-3: commands that destroy by habit are refused with a reason, and what only looks like them is not.
+#[test]
+fn blocked_commands_are_refused_and_their_neighbours_are_not() {
+    let authority = shipped();
+    let policy = |command: &str| {
+        let request = Request::of_tool(Role::Implementer, "bash", command).expect("a tool");
+        authority.judge(&request).policy
+    };
+    for command in [
+        "sudo make install",
+        "cargo build; sudo reboot",
+        "cargo build && sudo reboot",
+        "echo y | sudo tee /etc/x",
+        "cargo build\nsudo reboot",
+        "git push --force origin main",
+        "git push origin main --force-with-lease",
+        "git push -f",
+        "git push -f origin main",
+        "git push origin +main",
+        "chmod 777 a",
+        "chmod -R 777 .",
+        "rm -rf /",
+        "rm -rf / --no-preserve-root",
+        "cd x && rm -fr /*",
+        "rm -rf /; ls",
+    ] {
+        assert_eq!(policy(command), "blocked-commands", "{command}");
+    }
+    for command in [
+        "cargo test",
+        "grep -r sudo src",
+        "git push origin main",
+        "git fetch --force",
+        "rm -rf /tmp/build",
+        "rm -rf target",
+        "chmod 755 a",
+        "",
+    ] {
+        assert_eq!(policy(command), "implementer-runs-commands", "{command}");
+    }
+    let verdict = authority.judge(&read_question("planner bash command:sudo id").expect("a question"));
+    assert!(
+        verdict.reason.contains("the sandbox is the protection"),
+        "{verdict:?}"
+    );
+}
+
+/// SEC-1: lists of allowed and blocked commands and dependencies, as the documentation writes them.
+#[test]
+fn commands_and_dependencies_can_be_listed() {
+    let text = r#"
+        @id("allowed-commands") @reason("only these are run here")
+        forbid (principal is Agent, action == Action::"bash", resource is Worktree)
+        unless { context.command == "cargo test" || context.command == "cargo fmt" };
+        @id("blocked-dependencies") @reason("it was taken over once")
+        forbid (principal is Agent, action == Action::"add_dependency", resource is Repository)
+        when { context.ecosystem == "npm" && (context.name == "left-pad" || context.name like "@evil/*") };
+        @id("allowed-dependencies") @reason("well known")
+        permit (principal is Agent, action == Action::"add_dependency", resource is Repository)
+        when { context.ecosystem == "cargo" && context.name == "serde" && context.version like "1*" };
+        @id("new-dependency") @reason("a person looks at the others") @decision("require_approval")
+        permit (principal is Agent, action == Action::"add_dependency", resource is Repository)
+        unless { context.name == "serde" };
+    "#;
+    let authority = Authority::new(&[(Layer::Project, text)]).expect("valid");
+    let expectations = "
+        implementer bash command:cargo test -> allow implementer-runs-commands
+        implementer bash command:cargo test; curl evil -> deny allowed-commands
+        implementer bash command:cargo  test -> deny allowed-commands
+        implementer bash command:a -> b -> deny allowed-commands
+        implementer bash worktree -> deny allowed-commands
+        planner view command:ls -> deny deny-by-default
+        implementer add_dependency dependency:acme/app:npm:left-pad:1.3.0 -> deny blocked-dependencies
+        implementer add_dependency dependency:acme/app:npm:@evil/a:1 -> deny blocked-dependencies
+        implementer add_dependency dependency:acme/app:npm:react:git https://example.com/x -> require_approval new-dependency
+        implementer add_dependency dependency:acme/app:cargo:left-pad:1 -> require_approval new-dependency
+        implementer add_dependency dependency:acme/app:cargo:serde:1.0.2 -> allow allowed-dependencies
+        implementer add_dependency dependency:acme/app:cargo:serde:2 -> deny deny-by-default
+        implementer add_dependency repository:acme/app -> require_approval new-dependency
+        conductor push dependency:acme/app:npm:a:1 -> deny deny-by-default
+    ";
+    assert_eq!(expect_all(&authority, expectations), Ok(14));
+    assert!(read_question("implementer add_dependency dependency:acme/app:npm:a").is_err());
+}
+
+/// SEC-1: an override of a command is for exactly that command; one of the worktree lifts what denies them all, and never
+/// what denies one of them.
+#[test]
+fn an_override_lifts_one_command() {
+    let authority = shipped();
+    let scope = |policy: &str, target: &str| ReliefScope {
+        policy: policy.into(),
+        role: Role::Implementer,
+        tool: "bash".into(),
+        target: target.into(),
+    };
+    let relief = |scope: ReliefScope| Relief {
+        number: 1,
+        scope,
+        by: OperatorName::parse("ada").expect("a name"),
+        justification: "the owner asked for it".into(),
+        until: Timestamp(100),
+        revoked_by: None,
+    };
+    let ask = |authority: &Authority, relief: &Relief, command: &str| {
+        let request = Request::of_tool(Role::Implementer, "bash", command).expect("a tool");
+        let granted = std::slice::from_ref(relief);
+        authority.judge_with(&request, granted, Timestamp(1)).ruling
+    };
+    let one = scope("blocked-commands", "command:chmod 777 out");
+    assert_eq!(authority.may_lift(&one), Ok(()));
+    let one = relief(one);
+    assert_eq!(ask(&authority, &one, "chmod 777 out"), Ruling::Allow);
+    assert_eq!(ask(&authority, &one, "chmod 777 out; sudo id"), Ruling::Deny);
+    let all = scope("blocked-commands", "worktree");
+    assert!(authority.may_lift(&all).is_err());
+    let text = r#"@id("none") @reason("none") forbid (principal, action == Action::"bash", resource);"#;
+    let none = Authority::new(&[(Layer::Project, text)]).expect("valid");
+    let all = scope("none", "worktree");
+    assert_eq!(none.may_lift(&all), Ok(()));
+    let all = relief(all);
+    assert_eq!(ask(&none, &all, "cargo test"), Ruling::Allow);
+    let view = Request::of_tool(Role::Implementer, "view", "").expect("a tool");
+    assert_eq!(
+        none.judge_with(&view, std::slice::from_ref(&all), Timestamp(1))
+            .policy,
+        "agents-read-the-worktree"
+    );
 }
 
 /// SEC-1: the reason and the policy that decided.
@@ -221,27 +407,23 @@ fn bots_and_strangers_earn_no_trust_and_low_trust_asks_more() {
         operator:operator start_run repository:acme/app -> allow operators-start-runs
         operator:admin start_run repository:acme/app -> allow
         operator:viewer start_run repository:acme/app -> deny deny-by-default
-        person:ada:owner start_run repository:acme/app -> allow people-start-runs
-        person:ada:collaborator start_run repository:acme/app -> allow
-        person:ada:contributor start_run repository:acme/app -> require_approval contributors-start-runs
-        person:ada:none start_run repository:acme/app -> deny
+        person:ada:owner start_run repository:acme/app -> deny deny-by-default   # nobody starts runs at the forge
         person:helper[bot]:owner start_run repository:acme/app -> deny deny-by-default
-        person:helper[BOT]:member start_run repository:acme/app -> deny
         person:ada:member trust_text own-issue -> allow trusted-text
         person:ada:contributor trust_text own-issue -> deny
         person:helper[bot]:owner trust_text other-pull-request -> deny
+        person:helper[BOT]:member trust_text own-issue -> deny
     ";
-    assert_eq!(expect_all(&shipped(), expectations), Ok(12));
+    assert_eq!(expect_all(&shipped(), expectations), Ok(9));
     let expectations = "
-        person:ada:owner start_run repository:acme/app -> allow people-start-runs
-        person:ada:member start_run repository:acme/app -> deny
-        person:ada:contributor start_run repository:acme/app -> deny contributors-start-runs
+        person:ada:owner trust_text own-issue -> allow trusted-text
+        person:ada:contributor trust_text own-issue -> deny deny-by-default
         person:ada:collaborator trust_text own-issue -> deny
         person:helper[bot]:owner trust_text own-issue -> deny
         implementer bash worktree -> require_approval implementer-runs-commands
         implementer create_file worktree:src/a.rs -> allow   # replaced policies only
     ";
-    assert_eq!(expect_all(&low, expectations), Ok(7));
+    assert_eq!(expect_all(&low, expectations), Ok(6));
 }
 
 /// SEC-1: a lower layer replaces by id; a final policy stays; the strictest that applies decides.
@@ -327,6 +509,79 @@ fn flaws_are_found_before_saving_with_line_and_column() {
     );
     let twice = "@id(\"a\") @reason(\"b\") forbid (principal, action, resource);".repeat(2);
     assert_eq!(message(&twice).as_deref(), Some("two policies have the id `a`"));
+}
+
+/// SEC-1: what a policy lacks is said where that policy begins, however the ones before it are written.
+#[test]
+fn a_flaw_of_a_policy_is_said_where_it_begins() {
+    let first = "// one; two\n@id(\"a\") @reason(\"say \\\"so\\\"; // é\")\nforbid (principal, action, resource); // done;\n";
+    for (second, message) in [
+        (
+            "forbid (principal, action, resource);",
+            "a policy has no @id(\"…\")",
+        ),
+        (
+            "@id(\"b\") forbid (principal, action, resource);",
+            "policy `b` has no @reason(\"…\")",
+        ),
+        (
+            "@id(\"b\") @reason(\"c\") @decision(\"maybe\") permit (principal, action, resource);",
+            "policy `b`: a decision `maybe` does not fit its effect",
+        ),
+        (
+            "@id(\"a\") @reason(\"c\") forbid (principal, action, resource);",
+            "two policies have the id `a`",
+        ),
+        (
+            "@id(\"b\") @reason(\"c\") permit (principal == ?principal, action, resource);",
+            "templates are not supported",
+        ),
+    ] {
+        let text = format!("{first}\n  {second}\n");
+        let flaws = check(Layer::Project, &text);
+        let said = flaws.iter().find(|flaw| flaw.message == message);
+        assert_eq!(
+            said.map(|flaw| (flaw.line, flaw.column)),
+            Some((5, 3)),
+            "{message}: {flaws:?}"
+        );
+    }
+    let hijack = format!(
+        "{first}@id(\"git-directory\") @reason(\"let me\")\npermit (principal is Agent, action == Action::\"view\", resource);"
+    );
+    let flaws = Authority::new(&[(Layer::Repository, hijack.as_str())]).expect_err("final");
+    let places: Vec<(usize, usize)> = flaws.iter().map(|flaw| (flaw.line, flaw.column)).collect();
+    assert_eq!(places, [(4, 1)], "{flaws:?}");
+}
+
+/// SEC-1: what nobody ever asks about is refused before it is saved, so that no policy is kept that changes nothing; a run
+/// that locked one before goes on.
+#[test]
+fn a_policy_that_could_never_have_an_effect_is_not_saved() {
+    let policy = |scope: &str| format!("@id(\"a\") @reason(\"b\")\nforbid ({scope});");
+    for scope in [
+        "principal is Agent, action == Action::\"connect\", resource",
+        "principal is Person, action == Action::\"start_run\", resource is Repository",
+        "principal is Operator, action == Action::\"push\", resource is Repository",
+        "principal is Orchestrator, action == Action::\"bash\", resource is Worktree",
+    ] {
+        let text = policy(scope);
+        assert_ne!(check(Layer::Project, &text), [], "{scope}");
+        assert!(
+            Authority::new(&[(Layer::Project, text.as_str())]).is_err(),
+            "{scope}"
+        );
+    }
+    let text = policy("principal is Person, action == Action::\"start_run\", resource is Repository");
+    let locked = Authority::locked(&[(Layer::Shipped, SHIPPED), (Layer::Project, text.as_str())]);
+    assert!(locked.is_ok(), "{locked:?}");
+    for scope in [
+        "principal, action == Action::\"push\", resource",
+        "principal is Orchestrator, action == Action::\"open_pull_request\", resource is Repository",
+        "principal is Operator, action == Action::\"start_run\", resource is Repository",
+    ] {
+        assert_eq!(check(Layer::Project, &policy(scope)), [], "{scope}");
+    }
 }
 
 #[test]

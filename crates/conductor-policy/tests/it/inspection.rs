@@ -298,8 +298,32 @@ fn hidden_characters_are_found_and_shown_as_codes() {
         "\u{2028}",
         "\u{feff}",
         "\r",
+        "\u{34f}",
+        "\u{115f}",
+        "\u{1160}",
+        "\u{17b4}",
+        "\u{17b5}",
+        "\u{180b}",
+        "\u{180c}",
+        "\u{180d}",
+        "\u{180f}",
+        "\u{2800}",
+        "\u{3164}",
+        "\u{ffa0}",
+        "\u{fff0}",
     ] {
         assert_eq!(visible(hidden).count, 1, "{hidden:?}");
+        let path = format!("src/a{hidden}.rs");
+        assert!(
+            of(&path, "", "x\n").contains(&(0, Subject::HiddenText, NeedsApproval)),
+            "{hidden:?}"
+        );
+        let line = format!("let a{hidden} = 1;\n");
+        assert_eq!(
+            of("a.rs", "", &line),
+            [(1, Subject::HiddenText, NeedsApproval)],
+            "{hidden:?}"
+        );
     }
     assert_eq!(visible("plain\n\ttext").text, "plain\n\ttext");
 }

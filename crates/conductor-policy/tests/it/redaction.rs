@@ -78,6 +78,83 @@ fn a_live_secret_is_found_in_every_shape_that_it_can_take() {
     assert!(redactor.has_live_secret(b"xhunter2-hunter2x") && !redactor.has_live_secret(b"hunter2"));
 }
 
+/// SEC-3: as writers of other languages escape it; every form was written down by hand, or by that language.
+#[test]
+fn a_live_secret_is_found_as_any_writer_escapes_it() {
+    let redactor = Redactor::new(LiveSecrets::new(["<it's & (so)!*>/ä😀+k"]));
+    for shape in [
+        "<it's & (so)!*>/ä😀+k",
+        "%3Cit%27s%20%26%20%28so%29%21%2A%3E%2F%C3%A4%F0%9F%98%80%2Bk",
+        "%3cit%27s%20%26%20%28so%29%21%2a%3e%2f%c3%a4%f0%9f%98%80%2bk",
+        "%3Cit%27s%20%26%20%28so%29%21%2A%3E/%C3%A4%F0%9F%98%80%2Bk",
+        "%3cit%27s%20%26%20%28so%29%21%2a%3e/%c3%a4%f0%9f%98%80%2bk",
+        "%3Cit%27s+%26+%28so%29%21%2A%3E%2F%C3%A4%F0%9F%98%80%2Bk",
+        "%3Cit's%20%26%20(so)!*%3E%2F%C3%A4%F0%9F%98%80%2Bk",
+        "%3Cit's%20&%20(so)!*%3E/%C3%A4%F0%9F%98%80+k",
+        r"<it's & (so)!*>\/ä😀+k",
+        r"<it's & (so)!*>/\u00e4\ud83d\ude00+k",
+        r"<it's & (so)!*>\/\u00e4\ud83d\ude00+k",
+        r"\u003cit's \u0026 (so)!*\u003e/ä😀+k",
+        r"\u003cit\u0027s \u0026 (so)!*\u003e/\u00e4\ud83d\ude00+k",
+        r"\u003Cit\u0027s \u0026 (so)!*\u003E/\u00E4\uD83D\uDE00\u002Bk",
+    ] {
+        assert_eq!(
+            redactor.redact(&format!("a {shape} z")),
+            format!("a {MARK} z"),
+            "{shape}"
+        );
+    }
+}
+
+/// SEC-3: base64 that lines wrap at 76 or 64 columns, at each alignment; of `correct-horse/battery+staple~0123456789`
+/// between other bytes, encoded elsewhere. What is left beside a break is too short to be of use.
+#[test]
+fn a_live_secret_is_found_in_wrapped_base64() {
+    let redactor = Redactor::new(LiveSecrets::new(["correct-horse/battery+staple~0123456789"]));
+    for (encoded, wrapped) in [
+        (
+            "GNvcnJlY3QtaG9yc2UvYmF0dGVyeStzdGFwbGV+MDEyMzQ1Njc4O",
+            "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eGNvcnJlY3QtaG9yc2UvYmF0\n\
+             dGVyeStzdGFwbGV+MDEyMzQ1Njc4OXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eQ==\n",
+        ),
+        (
+            "jb3JyZWN0LWhvcnNlL2JhdHRlcnkrc3RhcGxlfjAxMjM0NTY3ODl",
+            "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHhjb3JyZWN0LWhvcnNlL2Jh\n\
+             dHRlcnkrc3RhcGxlfjAxMjM0NTY3ODl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXk=\n",
+        ),
+        (
+            "Y29ycmVjdC1ob3JzZS9iYXR0ZXJ5K3N0YXBsZX4wMTIzNDU2Nzg5",
+            "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4Y29ycmVjdC1ob3JzZS9i\n\
+             YXR0ZXJ5K3N0YXBsZX4wMTIzNDU2Nzg5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5\n",
+        ),
+        (
+            "Y29ycmVjdC1ob3JzZS9iYXR0ZXJ5K3N0YXBsZX4wMTIzNDU2Nzg5",
+            "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4Y29ycmVjdC1ob3JzZS9iYXR0\n\
+             ZXJ5K3N0YXBsZX4wMTIzNDU2Nzg5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5\neXl5\n",
+        ),
+    ] {
+        let shown = redactor.redact(wrapped);
+        assert_eq!(shown.matches(MARK).count(), 2, "{shown}");
+        for left in encoded.as_bytes().windows(8) {
+            let left = String::from_utf8_lossy(left);
+            assert!(wrapped.replace('\n', "").contains(&*left), "{left}");
+            assert!(!shown.contains(&*left), "{left} of {shown}");
+        }
+    }
+}
+
+/// SEC-3: a key is known by each of its lines, and what every key begins and ends with is no secret.
+#[test]
+fn the_head_of_a_live_key_is_not_a_secret_by_itself() {
+    let body = "c29tZXRoaW5nIHRoYXQgaXMgbm8ga2V5IGF0IGFsbA+/";
+    let key = format!("-----BEGIN OTHER THING-----\n{body}\n-----END OTHER THING-----\n");
+    let redactor = Redactor::new(LiveSecrets::new([key.as_str()]));
+    assert!(redactor.has_live_secret(body.as_bytes()));
+    assert!(redactor.has_live_secret(key.as_bytes()));
+    assert!(!redactor.has_live_secret(b"it begins with -----BEGIN OTHER THING-----"));
+    assert!(!redactor.has_live_secret(b"and ends with -----END OTHER THING-----"));
+}
+
 /// SEC-3: content addresses, commit ids and run ids are ours and stay, whatever stands before them.
 #[test]
 fn our_own_digests_and_ids_stay() {

@@ -46,7 +46,7 @@ fn cargo() {
                 "source = \"git+https://git.example.com/x#abc\"",
             )),
         &[
-            "added cargo git-dep 0.1.0 git+https://git.example.com/x#abc in a/Cargo.lock",
+            "added cargo git-dep 0.1.0 from git+https://git.example.com/x#abc in a/Cargo.lock",
             "changed cargo rand 0.8.5 to 0.8.5, 0.9.0 in a/Cargo.lock",
         ],
     );
@@ -139,7 +139,7 @@ fn python() {
         "uv.lock",
         "",
         "[[package]]\nname = \"own\"\nversion = \"1\"\nsource = { editable = \".\" }\n[[package]]\nname = \"attrs\"\nversion = \"23\"\nsource = { registry = \"x\" }\n",
-        &["added pypi attrs 23 in uv.lock"],
+        &["added pypi attrs 23 from registry x in uv.lock"],
     );
     check(
         "Pipfile.lock",
@@ -200,6 +200,281 @@ fn go_ruby_and_php() {
         r#"{"packages": [{"name": "a/b", "version": "1.0"}], "packages-dev": []}"#,
         &["added composer a/b 1.0 in composer.lock"],
     );
+}
+
+/// SEC-5: hostile: the same name in the same version, from elsewhere, is another dependency; where most came from before is not
+/// shown.
+#[test]
+fn a_source_that_moved_is_a_dependency_that_changed() {
+    let crates =
+        |source: &str| format!("[[package]]\nname = \"rand\"\nversion = \"0.8.5\"\nsource = \"{source}\"\n");
+    let usual = crates("registry+https://crates.example.org");
+    check(
+        "Cargo.lock",
+        &usual,
+        &crates("registry+https://evil.example.com"),
+        &["changed cargo rand 0.8.5 to 0.8.5 from registry+https://evil.example.com in Cargo.lock"],
+    );
+    let npm = |resolved: &str| {
+        format!(
+            r#"{{"packages": {{"node_modules/@s/a": {{"version": "1.0.0", "resolved": "{resolved}"}}}}}}"#
+        )
+    };
+    let usual = npm("https://npm.example.org/@s/a/-/a-1.0.0.tgz");
+    check(
+        "package-lock.json",
+        r#"{"packages": {"node_modules/@s/a": {"version": "1.0.0"}}}"#,
+        &usual,
+        &["changed npm @s/a 1.0.0 to 1.0.0 from https://npm.example.org in package-lock.json"],
+    );
+    for (evil, shown) in [
+        (
+            "https://evil.example.com/@s/a/-/a-1.0.0.tgz",
+            "https://evil.example.com",
+        ),
+        (
+            "https://npm.example.org/evil/-/evil-1.0.0.tgz",
+            "https://npm.example.org/evil/-/evil-1.0.0.tgz",
+        ),
+        (
+            "git+ssh://git@git.example.com/a.git#abc",
+            "git+ssh://git@git.example.com/a.git#abc",
+        ),
+    ] {
+        let expected = format!("changed npm @s/a 1.0.0 to 1.0.0 from {shown} in package-lock.json");
+        check("package-lock.json", &usual, &npm(evil), &[&expected]);
+        let old = |resolved: &str| {
+            format!(r#"{{"dependencies": {{"@s/a": {{"version": "1.0.0", "resolved": "{resolved}"}}}}}}"#)
+        };
+        let usual = old("https://npm.example.org/@s/a/-/a-1.0.0.tgz");
+        check("package-lock.json", &usual, &old(evil), &[&expected]);
+    }
+    let yarn = |resolved: &str| format!("a@^1:\n  version \"1.0.0\"\n  resolved \"{resolved}\"\n");
+    check(
+        "yarn.lock",
+        &yarn("https://npm.example.org/a/-/a-1.0.0.tgz#hash"),
+        &yarn("https://evil.example.com/a/-/a-1.0.0.tgz#hash"),
+        &["changed npm a 1.0.0 to 1.0.0 from https://evil.example.com in yarn.lock"],
+    );
+    check(
+        "yarn.lock",
+        "\"a@npm:^1\":\n  version: 1.0.0\n  resolution: \"a@npm:1.0.0\"\n",
+        "\"a@npm:^1\":\n  version: 1.0.0\n  resolution: \"a@https://evil.example.com/a.git\"\n",
+        &["changed npm a 1.0.0 to 1.0.0 from a@https://evil.example.com/a.git in yarn.lock"],
+    );
+    let pnpm = |resolution: &str| format!("packages:\n  a@1.0.0:\n    resolution: {{{resolution}}}\n");
+    check(
+        "pnpm-lock.yaml",
+        &pnpm("integrity: x"),
+        &pnpm("integrity: x, tarball: https://evil.example.com/a.tgz"),
+        &["changed npm a 1.0.0 to 1.0.0, 1.0.0 from https://evil.example.com/a.tgz in pnpm-lock.yaml"],
+    );
+}
+
+/// SEC-5: hostile: the same of the lock files of Python, Ruby and PHP.
+#[test]
+fn a_source_that_moved_is_seen_in_every_lock_file() {
+    let uv = |source: &str, host: &str| {
+        format!(
+            "[[package]]\nname = \"a\"\nversion = \"1\"\nsource = {{ {source} }}\n\
+             wheels = [{{ url = \"https://{host}/packages/a.whl\" }}]\n"
+        )
+    };
+    let (index, files) = ("registry = \"https://python.example.org\"", "files.example.org");
+    let usual = uv(index, files);
+    check(
+        "uv.lock",
+        "[[package]]\nname = \"a\"\nversion = \"1\"\n",
+        &usual,
+        &[
+            "changed pypi a 1 to 1 from https://files.example.org from registry https://python.example.org in uv.lock",
+        ],
+    );
+    check(
+        "uv.lock",
+        &usual,
+        &uv("registry = \"https://evil.example.com\"", files),
+        &[
+            "changed pypi a 1 to 1 from https://files.example.org from registry https://evil.example.com in uv.lock",
+        ],
+    );
+    check(
+        "uv.lock",
+        &usual,
+        &uv(index, "evil.example.com"),
+        &[
+            "changed pypi a 1 to 1 from https://evil.example.com from registry https://python.example.org in uv.lock",
+        ],
+    );
+    check(
+        "poetry.lock",
+        "[[package]]\nname = \"a\"\nversion = \"1\"\n",
+        "[[package]]\nname = \"a\"\nversion = \"1\"\n[package.source]\ntype = \"legacy\"\nurl = \"https://evil.example.com\"\n",
+        &["changed pypi a 1 to 1 from type legacy url https://evil.example.com in poetry.lock"],
+    );
+    check(
+        "Pipfile.lock",
+        r#"{"_meta": {"sources": [{"url": "https://python.example.org"}]}, "default": {"a": {"version": "==1", "index": "pypi"}}}"#,
+        r#"{"_meta": {"sources": [{"url": "https://evil.example.com"}]}, "default": {"a": {"version": "==1", "index": "evil"}}}"#,
+        &[
+            "changed pypi a ==1 to ==1 from index evil in Pipfile.lock",
+            "changed pypi index https://python.example.org to https://evil.example.com in Pipfile.lock",
+        ],
+    );
+    let gems =
+        |kind: &str, remote: &str| format!("{kind}\n  remote: {remote}\n  specs:\n    rake (13.0.6)\n");
+    check(
+        "Gemfile.lock",
+        &gems("GEM", "https://gems.example.org/"),
+        &gems("GIT", "https://evil.example.com/rake.git\n  revision: abc"),
+        &[
+            "changed rubygems rake 13.0.6 to 13.0.6 from https://evil.example.com/rake.git abc in Gemfile.lock",
+        ],
+    );
+    let composer = |url: &str| {
+        format!(r#"{{"packages": [{{"name": "a/b", "version": "1.0", "dist": {{"url": "{url}"}}}}]}}"#)
+    };
+    check(
+        "composer.lock",
+        &composer("https://example.com/a.zip"),
+        &composer("https://evil.example.com/a.zip"),
+        &["changed composer a/b 1.0 to 1.0 from https://evil.example.com/a.zip in composer.lock"],
+    );
+}
+
+/// SEC-5: hostile: what is usual is what most came from before the change, and never what the change itself says.
+#[test]
+fn no_change_says_what_is_usual() {
+    let lock = |sources: &[&str]| -> String {
+        let packages = sources.iter().enumerate().map(|(number, source)| {
+            format!("[[package]]\nname = \"p{number}\"\nversion = \"1\"\nsource = \"{source}\"\n")
+        });
+        packages.collect()
+    };
+    let before = lock(&["a", "a", "b"]);
+    check(
+        "Cargo.lock",
+        &before,
+        &lock(&["b", "a", "b", "a"]),
+        &[
+            "added cargo p3 1 in Cargo.lock",
+            "changed cargo p0 1 to 1 from b in Cargo.lock",
+        ],
+    );
+    check(
+        "Cargo.lock",
+        &before,
+        &lock(&["evil", "evil", "evil"]),
+        &[
+            "changed cargo p0 1 to 1 from evil in Cargo.lock",
+            "changed cargo p1 1 to 1 from evil in Cargo.lock",
+            "changed cargo p2 1 from b to 1 from evil in Cargo.lock",
+        ],
+    );
+    check(
+        "Cargo.lock",
+        "",
+        &lock(&["evil", "evil"]),
+        &[
+            "added cargo p0 1 from evil in Cargo.lock",
+            "added cargo p1 1 from evil in Cargo.lock",
+        ],
+    );
+    check(
+        "Cargo.lock",
+        &lock(&["a", "b"]),
+        &lock(&["a", "c"]),
+        &["changed cargo p1 1 from b to 1 from c in Cargo.lock"],
+    );
+}
+
+/// SEC-5: hostile: a dependency that is written as its tool reads it, and as few people write it, is seen.
+#[test]
+fn an_odd_spelling_hides_no_dependency() {
+    for block in ["require(", "require\t(", "require   (", "require ( // more"] {
+        check(
+            "go.mod",
+            "module m\n",
+            &format!("module m\n{block}\n\tevil.example.com/a\tv1.0.0 // indirect\n)\ngo 1.22\n"),
+            &["added go evil.example.com/a v1.0.0 in go.mod"],
+        );
+    }
+    for line in [
+        "require evil.example.com/a  v1.0.0",
+        "require\tevil.example.com/a\tv1.0.0",
+        "require \"evil.example.com/a\" v1.0.0",
+    ] {
+        check(
+            "go.mod",
+            "module m\n",
+            &format!("module m\n{line}\n"),
+            &["added go evil.example.com/a v1.0.0 in go.mod"],
+        );
+    }
+    check(
+        "go.mod",
+        "module m\n",
+        "module m\nreplace(\n\ta.example.com/b v1 => ../evil\n)\n",
+        &["added go a.example.com/b replaced by ../evil in go.mod"],
+    );
+    check(
+        "Cargo.toml",
+        "",
+        "[dev_dependencies]\na = \"1\"\n[build_dependencies]\nb = \"2\"\n[target.'cfg(unix)'.build_dependencies]\nc = \"3\"\n\
+         [replace]\n\"d:0.1.0\" = { git = \"https://evil.example.com/d\" }\n",
+        &[
+            "added cargo a 1 in Cargo.toml",
+            "added cargo b 2 in Cargo.toml",
+            "added cargo c 3 in Cargo.toml",
+            "added cargo d replaced by git https://evil.example.com/d in Cargo.toml",
+        ],
+    );
+    check(
+        "pyproject.toml",
+        "",
+        "[tool.uv]\ndev-dependencies = [\"a>=1\"]\noverride-dependencies = [\"b==2\"]\n\
+         [tool.uv.sources]\nc = { git = \"https://evil.example.com/c\" }\n\
+         [[tool.uv.index]]\nurl = \"https://evil.example.com\"\n\
+         [tool.pdm.dev-dependencies]\ntest = [\"d\"]\n[dependency-groups]\ndev = [\"e\", { include-group = \"x\" }]\n\
+         [tool.hatch.envs.lint]\ndependencies = [\"f\"]\n",
+        &[
+            "added pypi a >=1 in pyproject.toml",
+            "added pypi b ==2 in pyproject.toml",
+            "added pypi c source git https://evil.example.com/c in pyproject.toml",
+            "added pypi d any in pyproject.toml",
+            "added pypi e any in pyproject.toml",
+            "added pypi f any in pyproject.toml",
+            "added pypi index url https://evil.example.com in pyproject.toml",
+        ],
+    );
+    for line in ["gem'evil'", "gem \"evil\"", "gem('evil')", "  gem\t'evil'"] {
+        check("Gemfile", "", line, &["added rubygems evil any in Gemfile"]);
+    }
+    check("Gemfile", "", "# gem 'rake'\nruby '3.3'\n", &[]);
+    check(
+        "Gemfile",
+        "",
+        "gem 'gem-release'\nsource 'https://gem.example.com'\n",
+        &[
+            "added rubygems gem-release any in Gemfile",
+            "added rubygems source 'https://gem.example.com' in Gemfile",
+        ],
+    );
+    for hostile in [
+        "group(:a) { gem \"evil\" }",
+        "source('https://gems.example.org') { gem 'evil' }",
+        "gem 'rake'; gem 'evil'",
+        "gem name, '1'",
+        "send(:gem, 'evil')",
+        "if true then gem 'evil' end",
+    ] {
+        check(
+            "Gemfile",
+            "",
+            &format!("ruby '3.3'\n{hostile}\n"),
+            &["unread Gemfile: line 2 speaks of a gem and is no plain `gem`"],
+        );
+    }
 }
 
 /// SEC-5: what cannot be read is never taken for "nothing new".

@@ -33,13 +33,6 @@ fn held(row: &Row) -> Result<Held, sqlx::Error> {
     })
 }
 
-fn is_owner(holder: &Holder) -> i64 {
-    match holder {
-        Holder::Owner(_) => 1,
-        Holder::Operator(_) => 0,
-    }
-}
-
 fn only_text(row: &Row) -> Result<String, sqlx::Error> {
     row.text(0)
 }
@@ -70,10 +63,14 @@ impl Write for Keep {
 
     async fn apply(&self, conn: &mut Conn) -> Result<(), Failed<Fault>> {
         conn.execute(sql::FORGET_KEYS, &[Int(self.now.0)]).await?;
+        let is_owner = match self.key.holder {
+            Holder::Owner(_) => 1,
+            Holder::Operator(_) => 0,
+        };
         let args = [
             Text(self.key.hash.as_str()),
             Text(self.key.kind.as_str()),
-            Int(is_owner(&self.key.holder)),
+            Int(is_owner),
             Text(self.key.holder.name().as_str()),
             Int(self.key.ends_at.0),
             Int(self.key.since.0),
@@ -145,8 +142,10 @@ impl Write for TakeAll {
     }
 
     async fn apply(&self, conn: &mut Conn) -> Result<(), Failed<Fault>> {
-        let args = [Text(self.0.name().as_str()), Int(is_owner(&self.0))];
-        conn.execute(sql::TAKE_ALL_KEYS, &args).await?;
+        match &self.0 {
+            Holder::Owner(_) => conn.execute(sql::TAKE_OWNERS_KEYS, &[]).await?,
+            Holder::Operator(name) => conn.execute(sql::TAKE_ALL_KEYS, &[Text(name.as_str())]).await?,
+        };
         Ok(())
     }
 }

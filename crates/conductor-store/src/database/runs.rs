@@ -2,7 +2,7 @@
 //!
 //! A condition that stands there though nobody asked (`$1 IS NULL OR project = $1`) keeps both databases from every index,
 //! and then each page costs as much as there are runs. Which question each index answers is said in
-//! `migrations/0008_questions.sql`; the tests below ask them. It does not know who asks.
+//! `migrations/0008_questions.sql` and `0009_since.sql`; the tests below ask them. It does not know who asks.
 
 use conductor_domain::id::RunId;
 use conductor_port::views::RunFilter;
@@ -99,6 +99,9 @@ impl<'f> Wanted<'f> {
         }
         if self.filter.needs_human {
             conditions.hold("needs_human = 1");
+        }
+        if self.filter.needs_nobody {
+            conditions.hold("needs_human = 0");
         }
         if self.filter.open {
             conditions.hold("terminal = 0");
@@ -203,6 +206,10 @@ mod tests {
             needs_human: true,
             ..open.clone()
         };
+        let going = RunFilter {
+            needs_nobody: true,
+            ..open.clone()
+        };
         let column = RunFilter {
             phase: Some("executing".to_owned()),
             ..open.clone()
@@ -241,6 +248,11 @@ mod tests {
                 in_project(&waiting),
                 "SEARCH runs_waiting (needs_human=? AND terminal=?)",
             ),
+            (
+                older(&waiting),
+                "SEARCH runs_waiting (needs_human=? AND terminal=? AND created_at<?)",
+            ),
+            (going.clone(), "SEARCH runs_going (needs_human=? AND terminal=?)"),
             (open.clone(), "SEARCH runs_open (terminal=?)"),
             (failed.clone(), "SEARCH runs_by_phase (phase=?)"),
             // The board.
@@ -262,6 +274,10 @@ mod tests {
             (in_repo(&all), "SEARCH runs_by_repo (repo=?)"),
             // Several at once, a new run and a webhook about an issue, who waits for a slot.
             (in_project(&open), "SEARCH runs_open (terminal=?)"),
+            (
+                older(&in_project(&open)),
+                "SEARCH runs_open (terminal=? AND created_at<?)",
+            ),
             (of_issue, "SEARCH runs_open (terminal=?)"),
             (unfinished, "SEARCH runs_unfinished (cleaned_up=?)"),
         ] {
@@ -269,8 +285,27 @@ mod tests {
             let asked = filter.after.as_ref().map(RunId::as_str);
             assert_eq!(plan(&db, wanted.page(asked, 50)).await, [expected], "{filter:?}");
         }
-        let wanted = Wanted::of(&waiting, &db).unwrap();
-        let counted = "SEARCH covering runs_waiting (needs_human=? AND terminal=?)";
-        assert_eq!(plan(&db, wanted.count()).await, [counted]);
+        // How many wait, and how many more there are than Home shows.
+        for (filter, counted) in [
+            (
+                waiting.clone(),
+                "SEARCH covering runs_waiting (needs_human=? AND terminal=?)",
+            ),
+            (
+                older(&waiting),
+                "SEARCH covering runs_waiting (needs_human=? AND terminal=? AND created_at<?)",
+            ),
+            (
+                older(&going),
+                "SEARCH covering runs_going (needs_human=? AND terminal=? AND created_at<?)",
+            ),
+            (
+                older(&failed),
+                "SEARCH covering runs_by_phase (phase=? AND created_at<?)",
+            ),
+        ] {
+            let wanted = Wanted::of(&filter, &db).unwrap();
+            assert_eq!(plan(&db, wanted.count()).await, [counted], "{filter:?}");
+        }
     }
 }

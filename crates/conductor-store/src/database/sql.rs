@@ -294,7 +294,9 @@ pub(super) const FIND_KEY: &str =
 pub(super) const TAKE_KEY: &str =
     "DELETE FROM door_keys WHERE hash = $1 AND kind = $2 RETURNING is_owner, holder, ends_at, since";
 
-pub(super) const TAKE_ALL_KEYS: &str = "DELETE FROM door_keys WHERE holder = $1 AND is_owner = $2";
+pub(super) const TAKE_ALL_KEYS: &str = "DELETE FROM door_keys WHERE holder = $1 AND is_owner = 0";
+
+pub(super) const TAKE_OWNERS_KEYS: &str = "DELETE FROM door_keys WHERE is_owner = 1";
 
 pub(super) const SET_PASSWORD: &str = "INSERT INTO passwords (operator, hash) VALUES ($1, $2) \
     ON CONFLICT (operator) DO UPDATE SET hash = excluded.hash";

@@ -41,6 +41,7 @@ impl Views for Memory {
                 && filter.repo.is_none_or(|repo| row.repo == repo)
                 && filter.phase.as_ref().is_none_or(|phase| row.phase == *phase)
                 && (!filter.needs_human || row.needs_human)
+                && (!filter.needs_nobody || !row.needs_human)
                 && (!filter.open || !row.terminal)
                 && (!filter.unfinished || !row.cleaned_up)
                 && filter

@@ -169,9 +169,10 @@ async fn a_call_reaches_its_tool_and_its_answer_comes_back() {
     );
 }
 
-/// An agent can act on what it is told: which argument is wrong, which tool there is not, that bytes are no text.
+/// TOOL-4: an agent can act on what it is told: which argument is wrong, which tool there is not, that bytes are no text. What
+/// it tried in vain is told to the log, arguments and all.
 #[tokio::test]
-async fn what_is_wrong_is_said_and_nothing_is_called() {
+async fn what_is_wrong_is_said_and_logged_and_nothing_is_called() {
     let told = Told::new();
     let mut client = Client::greeted(Role::Planner, told.clone()).await;
     let (is_error, said) = client.call("view", json!({ "file": "a" })).await;
@@ -187,13 +188,53 @@ async fn what_is_wrong_is_said_and_nothing_is_called() {
         )
         .await;
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    let nonsense = client
+        .ask("tools/call", json!({ "name": "no_such", "arguments": {} }))
+        .await;
+    assert_eq!(nonsense["error"]["code"], -32602, "{nonsense}");
     assert_eq!(told.asked(), []);
+    let misfits = told.misfits();
+    let tried: Vec<(&str, &str)> = misfits
+        .iter()
+        .map(|call| (call.tool, call.arguments.as_str()))
+        .collect();
+    assert_eq!(
+        tried,
+        [
+            ("view", r#"{"file":"a"}"#),
+            ("view", "{}"),
+            ("submit_plan", r#"{"summary":1}"#),
+            ("bash", r#"{"command":"id"}"#),
+        ]
+    );
+    assert_eq!(misfits[3].reason, "bash is not offered here");
     let (is_error, said) = client.call("view", json!({ "path": "broken" })).await;
     assert!(is_error && said.contains("the disk is on fire"), "{said}");
     let (_, said) = client.call("view", json!({ "path": "binary" })).await;
     assert!(said.contains("no text"), "{said}");
     let (_, said) = client.call("view", json!({ "path": "huge" })).await;
     assert!(said.len() < 1 << 20 && said.contains("of 104857600 bytes are shown"));
+}
+
+/// TOOL-4: a call that its client takes back is done to its end, and so logged by whoever does it; the client hears no more
+/// of it.
+#[tokio::test]
+async fn a_call_that_is_taken_back_is_done_to_its_end() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Planner, told.clone()).await;
+    let call = json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call",
+        "params": { "name": "view", "arguments": { "path": "held" } } });
+    client.say(&call.to_string()).await;
+    let back =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 77 } });
+    client.say(&back.to_string()).await;
+    // The next answer comes after the notification was read.
+    client.names().await;
+    told.go_on.notify_one();
+    let done = tokio::time::timeout(Duration::from_secs(30), told.is_done.notified()).await;
+    done.expect("the call came to its end");
+    // Were the call answered, its answer would stand before this one.
+    client.names().await;
 }
 
 /// Malformed messages, unknown methods, oversized arguments: each gets an error, and the next call is served.

@@ -4,17 +4,28 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use conductor_domain::fault::Fault;
-use conductor_port::agent::{ToolAnswer, ToolRequest, Tools};
+use conductor_port::agent::{Misfit, ToolAnswer, ToolRequest, Tools};
+use tokio::sync::Notify;
 
 /// Answers every call, and remembers it.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) asked: Mutex<Vec<ToolRequest>>,
+    misfits: Mutex<Vec<Misfit>>,
+    /// Lets a call for `held` go on.
+    pub(crate) go_on: Notify,
+    /// Fires when a call for `held` was done.
+    pub(crate) is_done: Notify,
 }
 
 impl Told {
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
+    }
+
+    /// What could not be called, and what was wrong with it.
+    pub(crate) fn misfits(&self) -> Vec<Misfit> {
+        self.misfits.lock().expect("no panic").clone()
     }
 
     pub(crate) fn asked(&self) -> Vec<ToolRequest> {
@@ -36,12 +47,22 @@ impl Tools for Told {
         };
         let output = match path.as_str() {
             "slow" => std::future::pending().await,
+            "held" => {
+                self.go_on.notified().await;
+                self.is_done.notify_one();
+                b"held".to_vec()
+            }
             "broken" => return Err(Fault::transient("the disk is on fire")),
             "huge" => vec![b'x'; 100 << 20],
             "binary" => vec![b'a', 0xff, b'b'],
             path => format!("content of {path}").into_bytes(),
         };
         Ok(ToolAnswer::Done { output })
+    }
+
+    async fn misfit(&self, call: Misfit) -> Result<ToolAnswer, Fault> {
+        self.misfits.lock().expect("no panic").push(call.clone());
+        Ok(ToolAnswer::Refused { reason: call.reason })
     }
 
     async fn say(&self, _text: &str) {}

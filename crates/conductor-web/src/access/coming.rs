@@ -1,11 +1,18 @@
 //! Tests of coming and going: what is kept about it, and how every session ends (SEC-7, S-55).
 
 use axum::Router;
+use conductor_domain::id::RunId;
 use conductor_domain::instance::InstanceInput;
 use conductor_domain::staff::{Holder, StaffChange};
 use conductor_domain::time::{Millis, Timestamp};
+use conductor_port::key::Keys as _;
+use futures_util::StreamExt as _;
+use tokio::sync::broadcast;
+use tower::ServiceExt as _;
 
 use super::{Seen, api, asked, get, name, post, send, session_of, staffed};
+use crate::backstage::Change;
+use crate::fake::keys::Meanwhile;
 use crate::fake::{Fake, TOKEN};
 
 /// Whatever the instance was told last, by whom, and which way it came.
@@ -80,6 +87,68 @@ async fn whoever_was_removed_comes_in_by_no_link() {
     assert!((400..500).contains(&seen.status), "{}", seen.status);
 }
 
+/// SEC-7: whose keys are ended while they come in stays outside, and so does whoever knows the password before the last; of
+/// what they opened nothing is left.
+#[tokio::test]
+async fn nobody_slips_in_while_somebody_is_signed_out() {
+    let fake = staffed();
+    let router = super::with_password(&fake).await;
+    let link = link(&router, TOKEN).await;
+    let form = super::login_form("ann", super::PASSWORD);
+    for (meanwhile, by_link) in [
+        (Meanwhile::AllKeysGo, true),
+        (Meanwhile::ThePasswordChanges, false),
+    ] {
+        fake.keys().meanwhile(meanwhile);
+        let told = fake.world().told.len();
+        let seen = if by_link {
+            enter(&router, &link).await
+        } else {
+            post(&router, "", "/login", &form).await
+        };
+        assert_eq!(seen.status, 401, "{meanwhile:?}: {}", seen.text);
+        assert!(
+            !seen.headers.contains_key("set-cookie"),
+            "{meanwhile:?}: {:?}",
+            seen.headers
+        );
+        assert_eq!(fake.world().told.len(), told, "{meanwhile:?}: nobody came");
+        assert_eq!(fake.keys().count(), 0, "{meanwhile:?}");
+    }
+}
+
+/// S-55: of two browsers with one link, one comes in, and the other keeps the session that it had.
+#[tokio::test]
+async fn a_browser_that_stays_outside_keeps_what_it_had() {
+    let fake = staffed();
+    let router = fake.router();
+    let had = session_of(&fake, "viewer").await;
+    let link = link(&router, TOKEN).await;
+    assert_eq!(enter(&router, &link).await.status, 303);
+    assert_eq!(get(&router, &had, &link).await.status, 401);
+    assert_eq!(get(&router, &had, "/").await.status, 200);
+}
+
+/// UI-2, SEC-7: that somebody is signed out is told before their keys are gone; the next word they do not hear.
+#[tokio::test]
+async fn who_is_signed_out_hears_nothing_more() {
+    let fake = staffed();
+    let (tell, _) = broadcast::channel(8);
+    fake.world().changes = Some(tell.clone());
+    let router = fake.router();
+    let cookie = session_of(&fake, "viewer").await;
+    let asked = asked("GET", "/live", &[("cookie", &cookie)], "");
+    let response = router.oneshot(asked).await.expect("a router never fails");
+    let mut told = response.into_body().into_data_stream();
+    tell.send(Change { run: None }).expect("somebody listens");
+    told.next().await.expect("a word").expect("bytes");
+    let holder = Holder::Operator(name("viewer"));
+    fake.keys().take_all(&holder).await.expect("taken");
+    let run = RunId::parse("r-1").expect("a slug");
+    tell.send(Change { run: Some(run) }).expect("somebody listens");
+    assert!(told.next().await.is_none());
+}
+
 /// SEC-7: a session that is used lasts, but no longer than a week; one that is not used ends the same day.
 #[tokio::test]
 async fn a_session_ends_however_much_it_is_used() {
@@ -115,15 +184,10 @@ async fn signing_out_ends_all_of_ones_own() {
     let operator = session_of(&fake, "operator").await;
     let inside = async |cookie: &str| get(&router, cookie, "/").await.status == 200;
 
-    let refused = api(
-        &router,
-        "operator",
-        "POST",
-        "/sign-out",
-        r#"{"operator":"viewer"}"#,
-    )
-    .await;
-    assert_eq!(refused.status, 403, "{}", refused.text);
+    for body in ["{}", r#"{"operator":"viewer"}"#] {
+        let refused = api(&router, "operator", "POST", "/sign-out", body).await;
+        assert_eq!(refused.status, 403, "{}", refused.text);
+    }
     let form = "name=viewer&action=sign_out";
     assert_eq!(
         post(&router, &operator, "/operators/change", form).await.status,

@@ -103,6 +103,10 @@ pub struct RunDetail {
     pub holds: Vec<HoldView>,
     /// What a person is asked to approve.
     pub gate: Option<GateView>,
+    /// Since when a person is asked: by a gate, a question, or a hold that only a person releases; absent where nobody is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i64>")]
+    pub asked_at: Option<Timestamp>,
     /// The newest plan.
     pub plan: Option<TextView>,
     /// Every run of the test command, oldest first; empty means that tests were not run.
@@ -305,7 +309,7 @@ pub struct AcceptedView {
     pub duplicate: bool,
 }
 
-/// Runs that wait for a person, with what they wait for.
+/// All runs that wait for a person, with what they wait for; what was asked first stands first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approvals {
     /// The runs.
@@ -416,12 +420,12 @@ pub struct StateChange {
     pub cleaned_up: bool,
 }
 
-/// What an agent says while it works; kept by nobody.
+/// What an agent says while it works; never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TalkView {
     /// The invocation.
     #[schemars(with = "String")]
     pub effect: EffectId,
-    /// The words.
+    /// The words; what is hidden in them, or looks like something else, stands as `⟨U+202E⟩`.
     pub text: String,
 }

@@ -18,13 +18,29 @@ pub(crate) struct FakeKeys {
     kept: Mutex<Kept>,
 }
 
+/// What somebody else does just before the next session is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Meanwhile {
+    AllKeysGo,
+    ThePasswordChanges,
+}
+
 #[derive(Debug, Default)]
 struct Kept {
+    meanwhile: Option<Meanwhile>,
     keys: BTreeMap<Digest, Key>,
     passwords: BTreeMap<OperatorName, String>,
 }
 
 impl FakeKeys {
+    pub(crate) fn count(&self) -> usize {
+        self.kept().keys.len()
+    }
+
+    pub(crate) fn meanwhile(&self, what: Meanwhile) {
+        self.kept().meanwhile = Some(what);
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -33,7 +49,18 @@ impl FakeKeys {
 #[async_trait]
 impl Keys for FakeKeys {
     async fn keep(&self, key: &Key, _: Timestamp) -> Result<(), Fault> {
-        self.kept().keys.insert(key.hash.clone(), key.clone());
+        let mut kept = self.kept();
+        if key.kind == KeyKind::Session {
+            match kept.meanwhile.take() {
+                Some(Meanwhile::AllKeysGo) => kept.keys.clear(),
+                Some(Meanwhile::ThePasswordChanges) => {
+                    kept.keys.clear();
+                    kept.passwords.values_mut().for_each(|hash| hash.push('x'));
+                }
+                None => {}
+            }
+        }
+        kept.keys.insert(key.hash.clone(), key.clone());
         Ok(())
     }
 
@@ -61,7 +88,7 @@ impl Keys for FakeKeys {
     }
 
     async fn take_all(&self, holder: &Holder) -> Result<(), Fault> {
-        self.kept().keys.retain(|_, key| key.holder != *holder);
+        self.kept().keys.retain(|_, key| !key.holder.is_same(holder));
         Ok(())
     }
 

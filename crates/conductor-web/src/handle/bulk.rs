@@ -2,6 +2,7 @@
 //!
 //! One that refuses keeps none of the others from being asked. This module does not know what a run accepts.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
@@ -127,21 +128,28 @@ pub(crate) async fn cancel_all(door: &Door, actor: &Actor, wish: CancelAll) -> R
         ..RunFilter::default()
     };
     let mut results: Vec<ResultView> = Vec::new();
+    let mut asked: BTreeSet<RunId> = BTreeSet::new();
+    let mut page = filter.clone();
+    let mut before = 0;
     loop {
-        let rows = door.reader.rows(&filter).await?.into_iter();
-        let left: Vec<RunId> = rows
-            .map(|row| row.run)
-            .filter(|run| results.iter().all(|asked| asked.run != *run))
-            .collect();
-        if left.is_empty() {
-            return Ok(BulkView { results });
+        let rows = door.reader.next_rows(&mut page).await?;
+        if rows.is_empty() {
+            // What began meanwhile stands before the first page: it is gone through anew until nobody is left to ask.
+            if asked.len() == before {
+                return Ok(BulkView { results });
+            }
+            before = asked.len();
+            page = filter.clone();
         }
-        for run in left {
+        for row in rows {
+            if !asked.insert(row.run.clone()) {
+                continue;
+            }
             let request = ActionRequest::Cancel {
                 comment: wish.comment.clone(),
             };
-            let accepted = submit(door, actor, &run, request, Seen::Anything).await;
-            results.push(result(run, accepted));
+            let accepted = submit(door, actor, &row.run, request, Seen::Anything).await;
+            results.push(result(row.run, accepted));
         }
     }
 }
@@ -174,5 +182,33 @@ fn refused(run: RunId, error: &Error) -> ResultView {
         accepted: false,
         code: Some(problem.code),
         why: Some(problem.detail),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, request, row};
+
+    /// SEC-6, UI-3: more runs than one page are all asked, also where those of the first page stay open. Here every one does.
+    #[tokio::test]
+    async fn those_that_refuse_keep_nobody_behind_them_from_being_called_off() {
+        for down in [false, true] {
+            let fake = Fake::with_repo();
+            let many = MOST + 1;
+            for (n, issue) in (0..many).zip(1..) {
+                fake.world().rows.push(row(&format!("r-{n}"), issue, None));
+            }
+            fake.world().down = down;
+            let (status, done) = fake
+                .ask(request("POST", "/api/v1/bulk/cancel", r#"{"project":"p"}"#))
+                .await;
+            assert_eq!(status, 200, "{done}");
+            let done: BulkView = serde_json::from_value(done).expect("results");
+            let accepted = done.results.iter().filter(|result| result.accepted).count();
+            let expected = if down { 0 } else { many };
+            assert_eq!((done.results.len(), accepted), (many, expected));
+            assert_eq!(fake.world().submitted.len(), expected);
+        }
     }
 }

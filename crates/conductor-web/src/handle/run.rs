@@ -132,7 +132,7 @@ pub(crate) async fn show(
     Ok(Json(door.reader.run(&id).await?))
 }
 
-/// Lists what waits for a person.
+/// Lists what waits for a person, oldest first.
 pub(crate) async fn approvals(State(door): State<Arc<Door>>, actor: Actor) -> Result<Json<Approvals>, Error> {
     Ok(Json(door.reader.approvals(actor.project.as_ref()).await?))
 }

@@ -147,7 +147,7 @@ pub(crate) async fn sign_out(
     operator: Option<OperatorName>,
 ) -> Result<AcceptedView, Error> {
     let holder = operator.map_or_else(|| actor.holder.clone(), Holder::Operator);
-    if holder != actor.holder {
+    if !holder.is_same(&actor.holder) {
         actor.must_be(Rank::Admin)?;
     }
     let change = StaffChange::SignOut {

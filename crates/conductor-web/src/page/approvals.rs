@@ -27,8 +27,7 @@ struct ApprovalsPage {
 /// Shows the inbox.
 pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
-    let Approvals { mut waiting, damaged } = door.reader.approvals(None).await?;
-    waiting.sort_by_key(|detail| detail.run.updated_at);
+    let Approvals { waiting, damaged } = door.reader.approvals(None).await?;
     Ok(page(&ApprovalsPage {
         frame: Frame::of(&door, &actor, Section::Approvals, "Approvals").await?,
         waiting: waiting

@@ -97,10 +97,7 @@ impl File {
             added: file.added,
             removed: file.removed,
             lines: change(content),
-            hidden: match shown.hidden {
-                0 => String::new(),
-                hidden => text::count(hidden, "hidden character"),
-            },
+            hidden: shown.told(),
         }
     }
 }

@@ -120,20 +120,31 @@ pub(crate) async fn enter(
     headers: HeaderMap,
 ) -> Result<Response, Trouble> {
     let now = door.settings.clock.now();
-    let link = Digest::of(code.as_bytes());
-    let Some(link) = door.keys.take(KeyKind::Link, &link, now).await? else {
-        let body = page(&EnterPage {
-            is_used_up: true,
-            ..way_in(&door).await
-        });
-        return Ok((StatusCode::UNAUTHORIZED, body).into_response());
+    let hash = Digest::of(code.as_bytes());
+    let Some(link) = door.keys.find(KeyKind::Link, &hash, now).await? else {
+        return Ok(used_up(&door).await);
     };
+    // The session is there before the link goes: whoever ends all keys of its holder meanwhile ends one or the other.
+    let secret = actor::open_session(&door, link.holder.clone()).await?;
+    if door.keys.take(KeyKind::Link, &hash, now).await?.is_none() {
+        actor::close_session(&door, &secret).await?;
+        return Ok(used_up(&door).await);
+    }
     let change = StaffChange::Enter {
         holder: link.holder.clone(),
     };
     let address = actor::address(&door, &extensions, &headers);
-    record(&door, &link.holder, address, change).await?;
-    come_in(&door, link.holder, query.run, &headers).await
+    record(&door, &link.holder, address, change, &secret).await?;
+    come_in(&door, &secret, query.run, &headers).await
+}
+
+/// Says that a link opens nothing, and how to come in.
+async fn used_up(door: &Door) -> Response {
+    let body = page(&EnterPage {
+        is_used_up: true,
+        ..way_in(door).await
+    });
+    (StatusCode::UNAUTHORIZED, body).into_response()
 }
 
 /// The fields of the form.
@@ -156,35 +167,54 @@ pub(crate) async fn login(State(door): State<Arc<Door>>, request: Request) -> Re
     let headers = request.headers().clone();
     let Filled(form) = <Filled<LoginForm> as FromRequest<()>>::from_request(request, &()).await?;
     let run = RunId::parse(form.run).ok();
-    let Some(name) = known(&door, &form.name, form.password, address).await? else {
-        tracing::warn!(?address, "somebody could not sign in");
-        let body = page(&EnterPage {
-            is_wrong: true,
-            run: run.map(|run| run.to_string()),
-            ..way_in(&door).await
-        });
-        return Ok((StatusCode::UNAUTHORIZED, body).into_response());
+    let Some(Known { name, hash }) = known(&door, &form.name, form.password, address).await? else {
+        return Ok(mistaken(&door, run, address).await);
     };
-    let change = StaffChange::SignIn {
-        operator: name.clone(),
-    };
-    let holder = Holder::Operator(name);
-    record(&door, &holder, address, change).await?;
-    come_in(&door, holder, run, &headers).await
+    let holder = Holder::Operator(name.clone());
+    let secret = actor::open_session(&door, holder.clone()).await?;
+    // A password that was changed while it was checked opens nothing: who changes it ends the sessions that it finds.
+    if door.keys.password(&name).await? != hash {
+        actor::close_session(&door, &secret).await?;
+        return Ok(mistaken(&door, run, address).await);
+    }
+    let change = StaffChange::SignIn { operator: name };
+    record(&door, &holder, address, change, &secret).await?;
+    come_in(&door, &secret, run, &headers).await
 }
 
-/// Keeps who came in from where, before they are inside.
+/// Says that name and password do not fit.
+async fn mistaken(door: &Door, run: Option<RunId>, address: Option<IpAddr>) -> Response {
+    tracing::warn!(?address, "somebody could not sign in");
+    let body = page(&EnterPage {
+        is_wrong: true,
+        run: run.map(|run| run.to_string()),
+        ..way_in(door).await
+    });
+    (StatusCode::UNAUTHORIZED, body).into_response()
+}
+
+/// Keeps who came in from where, before they are given their session; one that cannot be kept is over.
 async fn record(
     door: &Door,
     holder: &Holder,
     address: Option<IpAddr>,
     change: StaffChange,
+    secret: &str,
 ) -> Result<(), Error> {
     let by = holder.name().clone();
     let cause = actor::cause(Way::Page, address);
     let input = InstanceInput::ChangeStaff { by, change };
-    door.inbox.submit_to_instance(input, &cause).await?;
+    if let Err(error) = door.inbox.submit_to_instance(input, &cause).await {
+        actor::close_session(door, secret).await?;
+        return Err(error.into());
+    }
     Ok(())
+}
+
+/// Somebody whose password was right, and the hash that it was right for.
+struct Known {
+    name: OperatorName,
+    hash: Option<String>,
 }
 
 /// Finds the operator whose name and password these are; whoever has none is told so as late as somebody who mistyped.
@@ -193,7 +223,7 @@ async fn known(
     name: &str,
     password: String,
     address: Option<IpAddr>,
-) -> Result<Option<OperatorName>, Error> {
+) -> Result<Option<Known>, Error> {
     let now = door.settings.clock.now();
     door.attempts
         .begin(name, address, now)
@@ -205,26 +235,28 @@ async fn known(
         Some(operator) => door.keys.password(operator).await?,
         None => None,
     };
-    if !door.hashing.is(password, hash).await? {
+    if !door.hashing.is(password, hash.clone()).await? {
         return Ok(None);
     }
     door.attempts.succeeded(name, address);
-    Ok(operator)
+    Ok(operator.map(|name| Known { name, hash }))
 }
 
-/// Opens a session, another one than before (SEC-7), and leads on.
+/// Hands a session to a browser, ends the one that it had, so that nobody is where somebody else was (SEC-7), and leads on.
 async fn come_in(
     door: &Door,
-    holder: Holder,
+    secret: &str,
     run: Option<RunId>,
     headers: &HeaderMap,
 ) -> Result<Response, Trouble> {
-    let secret = actor::open_session(door, holder, secret_of(door, headers)).await?;
+    if let Some(before) = secret_of(door, headers) {
+        actor::close_session(door, before).await?;
+    }
     // Only an id is taken from the address, so that it can lead nowhere else.
     let to = run.map_or_else(|| "/".to_owned(), |run| format!("/runs/{run}"));
     let mut response = Redirect::to(&to).into_response();
     // The server ends a session that is not used sooner than that; a browser could not tell.
-    set_cookie(door, response.headers_mut(), &secret, LONGEST_SESSION.0 / 1000);
+    set_cookie(door, response.headers_mut(), secret, LONGEST_SESSION.0 / 1000);
     Ok(response)
 }
 
@@ -235,8 +267,12 @@ pub(crate) async fn leave(
     headers: HeaderMap,
 ) -> Result<Response, Trouble> {
     let holder = actor.holder.clone();
-    staff::tell(&door, &actor, StaffChange::Leave { holder }).await?;
-    actor::close_session(&door, secret_of(&door, &headers)).await?;
+    let told = staff::tell(&door, &actor, StaffChange::Leave { holder }).await;
+    // Whoever wants to leave leaves, even where that cannot be kept.
+    if let Some(secret) = secret_of(&door, &headers) {
+        actor::close_session(&door, secret).await?;
+    }
+    told?;
     let mut response = Redirect::to("/").into_response();
     forget(&door, response.headers_mut());
     Ok(response)

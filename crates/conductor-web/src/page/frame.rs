@@ -41,7 +41,7 @@ pub(crate) struct Frame {
     /// Where the script hears that something changed.
     pub(crate) live: String,
     /// Where the script looks what the page says by now, where that is not the page's own address: an answer to a form.
-    pub(crate) here: Option<&'static str>,
+    pub(crate) here: Option<String>,
     pub(crate) style: &'static str,
     pub(crate) script: &'static str,
 }
@@ -79,7 +79,8 @@ impl Frame {
     }
 
     /// Marks the answer to a form, which is kept up to date by what stands at an address of its own.
-    pub(crate) fn answering(self, here: Option<&'static str>) -> Self {
+    pub(crate) fn answering(self, here: Option<impl Into<String>>) -> Self {
+        let here = here.map(Into::into);
         Self { here, ..self }
     }
 

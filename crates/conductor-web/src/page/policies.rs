@@ -224,7 +224,7 @@ async fn render(
     });
     let layers = layers.collect();
     let frame = Frame::of(door, actor, Section::Policies, "Policies").await?;
-    let frame = frame.answering(edited.is_some().then_some("/policies"));
+    let frame = frame.answering(edited.is_some().then(|| address(&query)));
     let here = here(door, &query, edited).await?;
     let answer = answer(door, &query, &place).await?;
     Ok(page(&PoliciesPage {

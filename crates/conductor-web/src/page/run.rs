@@ -9,7 +9,6 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
 use conductor_domain::gate::GateKind;
-use conductor_domain::message::is_hidden;
 use conductor_domain::staff::Rank;
 use conductor_domain::time::{Millis, Timestamp};
 
@@ -28,7 +27,7 @@ use crate::render::Piece;
 use crate::render::code::{self, Language};
 use crate::render::markdown::Prose;
 use crate::visible;
-use crate::words::{sentence, state, text, time};
+use crate::words::{sentence, state, time};
 
 /// How far back the page's story goes; the log has all of it.
 const STORY: u64 = 600;
@@ -289,10 +288,7 @@ impl Text {
         Self {
             name: text.kind.replace('_', " "),
             digest: text.digest.to_string(),
-            hidden: match shown.hidden {
-                0 => String::new(),
-                hidden => text::count(hidden, "hidden character"),
-            },
+            hidden: shown.told(),
             is_cut: text.truncated,
             lines,
         }
@@ -347,8 +343,8 @@ fn class_of(line: &str) -> &'static str {
 
 /// Tells whether an address may stand in a link: a forge cannot make ours run a script, nor show another than it leads to.
 fn is_web(url: &str) -> bool {
-    let is_plain = |c: char| !is_hidden(c) && !c.is_whitespace();
-    (url.starts_with("https://") || url.starts_with("http://")) && url.chars().all(is_plain)
+    let is_plain = !url.contains(char::is_whitespace) && visible::text(url).text == url;
+    (url.starts_with("https://") || url.starts_with("http://")) && is_plain
 }
 
 /// Shows a run.

@@ -232,6 +232,50 @@ async fn every_page_shows_itself_and_lets_nothing_else_in() {
     );
 }
 
+/// UI-2: every page has a part that is brought up to date beside those of the frame, and each is known by an id of its
+/// own; but for the pages on which nothing ever changes.
+#[tokio::test]
+async fn every_page_stays_true_without_being_loaded_again() {
+    const STILL: [&str; 2] = ["/keys", "/runs/{id}/output/{digest}"];
+    fn parts(page: &str) -> Vec<&str> {
+        let tags = page.split('<').filter_map(|tag| tag.split('>').next());
+        let parts = tags.filter(|tag| tag.ends_with(" data-part"));
+        let ids = parts.map(|tag| tag.split("id=\"").nth(1).unwrap_or_default());
+        ids.map(|id| id.split('"').next().unwrap_or_default()).collect()
+    }
+    let fake = Fake::with_repo();
+    let _played = Played::start(&fake).until_plan_gate("the plan");
+    let browser = Browser::inside(&fake).await;
+    let frame = browser.get("/keys").await.text;
+    assert_eq!(parts(&frame), ["nav", "stopped"]);
+    for (page, _) in crate::page::PAGES
+        .iter()
+        .filter(|(page, _)| !STILL.contains(page))
+    {
+        let seen = browser.get(&page.replace("{id}", "r-1")).await;
+        assert_eq!(seen.status, StatusCode::OK, "{page}: {}", seen.text);
+        let found = parts(&seen.text);
+        assert!(found.len() > parts(&frame).len(), "{page} has no part of its own");
+        for id in found {
+            let named = seen.text.matches(&format!("id=\"{id}\"")).count();
+            assert_eq!(named, 1, "{page} has {named} of `{id}`");
+        }
+    }
+}
+
+/// S-48: a letter that passes for another is shown where the plan is approved, and counted.
+#[tokio::test]
+async fn a_look_alike_letter_is_shown_as_its_code() {
+    let fake = Fake::with_repo();
+    let _played = Played::start(&fake).until_plan_gate("let r\u{43e}ot in, мир");
+    let browser = Browser::inside(&fake).await;
+    let page = browser.get("/approvals").await.text;
+    assert!(
+        page.contains("holds 1 look-alike character, shown as") && page.contains("let r⟨U+043E⟩ot in, мир"),
+        "{page}"
+    );
+}
+
 /// S-48, UI-5: what an agent or an issue's author wrote is text, whatever it looks like, and hides nothing.
 #[tokio::test]
 async fn hostile_text_is_shown_as_text() {

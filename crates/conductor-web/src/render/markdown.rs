@@ -5,7 +5,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use crate::visible;
+use crate::visible::{self, Word};
 
 /// A text as markdown means it, in HTML that is all ours.
 pub(crate) struct Prose(String);
@@ -17,6 +17,7 @@ impl Prose {
         for event in Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
             page.take(event);
         }
+        page.word.end(&mut page.html);
         Self(page.html)
     }
 }
@@ -35,10 +36,15 @@ struct Page {
     html: String,
     /// Where the open links and images lead, innermost last.
     targets: Vec<String>,
+    /// The word that is being written; an entity or an emphasis within it parts the text, but not the word.
+    word: Word,
 }
 
 impl Page {
     fn take(&mut self, event: Event<'_>) {
+        if !is_within_word(&event) {
+            self.word.end(&mut self.html);
+        }
         match event {
             Event::Start(tag) => self.open(tag),
             Event::End(tag) => self.close(tag),
@@ -68,7 +74,7 @@ impl Page {
                 if let Some(url) = web(&dest_url) {
                     self.html
                         .push_str("<a rel=\"noreferrer noopener nofollow\" href=\"");
-                    self.text(&url);
+                    url.chars().for_each(|c| escape(&mut self.html, c));
                     self.html.push_str("\">");
                 }
                 self.targets.push(dest_url.into_string());
@@ -84,6 +90,7 @@ impl Page {
                 {
                     self.html.push_str("<span class=\"dim\">");
                     self.text(&language);
+                    self.word.end(&mut self.html);
                     self.html.push_str("</span>\n");
                 }
             }
@@ -109,6 +116,7 @@ impl Page {
                 }
                 self.html.push_str(" <span class=\"dim\">(");
                 self.text(&target);
+                self.word.end(&mut self.html);
                 self.html.push_str(")</span>");
             }
             TagEnd::Image => {
@@ -127,23 +135,40 @@ impl Page {
 
     fn text(&mut self, text: &str) {
         // Here and not before parsing, because an entity becomes its character only then.
-        for c in visible::text(text).text.chars() {
-            match c {
-                '&' => self.html.push_str("&amp;"),
-                '<' => self.html.push_str("&lt;"),
-                '>' => self.html.push_str("&gt;"),
-                '"' => self.html.push_str("&quot;"),
-                '\'' => self.html.push_str("&#39;"),
-                c => self.html.push(c),
-            }
+        for c in text.chars() {
+            self.word.write(&mut self.html, c, escape);
         }
     }
 }
 
-/// An address that may stand in a link: a page of the web, and none that runs here.
+fn escape(html: &mut String, c: char) {
+    match c {
+        '&' => html.push_str("&amp;"),
+        '<' => html.push_str("&lt;"),
+        '>' => html.push_str("&gt;"),
+        '"' => html.push_str("&quot;"),
+        '\'' => html.push_str("&#39;"),
+        c => html.push(c),
+    }
+}
+
+/// Tells whether what is before and after can be one word to a reader.
+fn is_within_word(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::Text(_)
+            | Event::InlineHtml(_)
+            | Event::Code(_)
+            | Event::Start(Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. })
+            | Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough)
+    )
+}
+
+/// An address that may stand in a link: a page of the web, none that runs here, and none that is shown as another.
 fn web(url: &str) -> Option<String> {
     let is_web = url.starts_with("https://") || url.starts_with("http://");
-    (is_web && !url.contains(|c: char| c.is_control() || c.is_whitespace())).then(|| url.to_owned())
+    let is_plain = !url.contains(char::is_whitespace) && visible::text(url).text == url;
+    (is_web && is_plain).then(|| url.to_owned())
 }
 
 /// Our name for a part of a text, and what stands after it; what has none is its content alone.
@@ -195,6 +220,28 @@ mod tests {
             html("[a](https://b.example)"),
             "<p><a rel=\"noreferrer noopener nofollow\" href=\"https://b.example\">a</a> <span class=\"dim\">(https://b.example)</span></p>\n"
         );
+    }
+
+    /// S-48: a letter that passes for another is shown however the word is put together, and leads nowhere.
+    #[test]
+    fn a_look_alike_letter_hides_in_no_markup() {
+        for (markdown, shown) in [
+            ("p\u{430}y", "<p>p⟨U+0430⟩y</p>\n"),
+            ("p&#x430;y", "<p>p⟨U+0430⟩y</p>\n"),
+            ("p*\u{430}*y", "<p>p<em>⟨U+0430⟩</em>y</p>\n"),
+            ("`p\u{430}y` мир", "<p><code>p⟨U+0430⟩y</code> мир</p>\n"),
+            (
+                "[a](https://p\u{430}y.example)",
+                "<p>a <span class=\"dim\">(https://p⟨U+0430⟩y.example)</span></p>\n",
+            ),
+            (
+                "a\n\nмир\n\n- b\n- мир",
+                "<p>a</p>\n<p>мир</p>\n<ul><li>b</li>\n<li>мир</li>\n</ul>\n",
+            ),
+            ("a\nмир", "<p>a\nмир</p>\n"),
+        ] {
+            assert_eq!(html(markdown), shown);
+        }
     }
 
     /// UI-5, S-48: no tag, no attribute and no address that the text brings becomes one of the page's.

@@ -1,4 +1,4 @@
-//! Tells an event of a run in one sentence, for people who watch; most events are nobody's business but the log's.
+//! Tells an event in one sentence, for people who watch; most events are nobody's business but the log's.
 //!
 //! This module does not know where events come from.
 
@@ -7,6 +7,7 @@ use crate::visible;
 use conductor_domain::event::Event;
 use conductor_domain::plan::Verdict;
 
+use crate::words::instance;
 use crate::words::text::count;
 
 /// Tells a record, where it is worth telling.
@@ -14,7 +15,12 @@ pub fn of(record: &EventView) -> Option<String> {
     if record.class != "decision" {
         return None;
     }
-    tell(&serde_json::from_value(record.payload.clone()).ok()?).map(|sentence| visible::line(&sentence))
+    let sentence = match serde_json::from_value(record.payload.clone()) {
+        Ok(event) => tell(&event),
+        // What no run knows may be an event of the instance.
+        Err(_) => instance::tell(&serde_json::from_value(record.payload.clone()).ok()?),
+    };
+    sentence.map(|sentence| visible::line(&sentence))
 }
 
 fn tell(event: &Event) -> Option<String> {

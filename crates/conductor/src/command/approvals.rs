@@ -35,7 +35,7 @@ pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
             let _string = writeln!(
                 text,
                 "  since {}, {}",
-                time::ago(run.updated_at, now),
+                time::ago(waiting.asked_at.unwrap_or(run.updated_at), now),
                 state::waits(run, &waiting.waits_for)
             );
             for finding in waiting.gate.iter().flat_map(|gate| &gate.findings) {

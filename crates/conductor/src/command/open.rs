@@ -15,10 +15,15 @@ pub(crate) struct OpenArgs {
     run: Option<RunId>,
 }
 
+/// Asks the running server for a link.
+pub(crate) async fn link(session: &Session) -> Result<LinkView, Failure> {
+    let client = session.client().await?;
+    client.post("/links", &serde_json::json!({})).await
+}
+
 /// Runs the command.
 pub(crate) async fn open(session: &Session, args: OpenArgs) -> Result<Exit, Failure> {
-    let client = session.client().await?;
-    let mut link: LinkView = client.post("/links", &serde_json::json!({})).await?;
+    let mut link = link(session).await?;
     if let Some(run) = args.run {
         link.url = format!("{}?run={run}", link.url);
     }

@@ -110,7 +110,7 @@ pub(crate) struct SetArgs {
 /// Policies that Conductor brings along.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Preset {
-    /// Only owners start runs and are trusted, and every command of an agent is approved by a person.
+    /// Only the words of owners are trusted, and every command of an agent is approved by a person.
     LowTrust,
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct QuestionArgs {
     actor: String,
     /// What for: bash, create_file, github_comment_issue, merge, start_run and so on
     action: String,
-    /// To what: worktree[:PATH], own-issue, other-issue, repository:OWNER/NAME, host:NAME and so on
+    /// To what: worktree[:PATH], command:TEXT, own-issue, other-issue, repository:OWNER/NAME and so on
     target: String,
     #[command(flatten)]
     of: Of,

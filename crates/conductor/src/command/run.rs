@@ -29,6 +29,8 @@ pub(crate) enum RunCommand {
     Show(show::ShowArgs),
     /// Lists the calls of tools that its agents made, newest first, with what policy decided
     Calls(work::CallsArgs),
+    /// Lists what Conductor wrote at the forge for it, with the decision and what came of it
+    Writes(NamedRun),
     /// Shows what its newest commit changes
     Diff(work::DiffArgs),
     /// Follows a run until it ends or needs a person
@@ -71,6 +73,7 @@ pub(crate) async fn run(session: &Session, command: RunCommand) -> Result<Exit, 
         RunCommand::List(args) => list::list(session, args).await,
         RunCommand::Show(args) => show::show(session, args).await,
         RunCommand::Calls(args) => work::calls(session, args).await,
+        RunCommand::Writes(named) => work::writes(session, &named.run).await,
         RunCommand::Diff(args) => work::diff(session, args).await,
         RunCommand::Watch(args) => watch::watch(session, args).await,
         RunCommand::Approve(args) => decide::decide(session, decide::Answer::Approve, args).await,

@@ -12,6 +12,7 @@ use conductor_executor::{Consent, Reason, Toolchain, choice};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use crate::command::open;
 use crate::environment;
 use crate::executors::Named;
 use crate::exit::{Exit, Failure};
@@ -94,6 +95,7 @@ pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Fa
     let mut terminate = listen_for(SignalKind::terminate())?;
     let mut server = Server::start(setup).await?;
     announce(session, &server)?;
+    show_the_way_in(session).await;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -142,6 +144,22 @@ fn announce(session: &Session, server: &Server) -> Result<(), Failure> {
         Out::text(&format!("{value}\n"))?;
     }
     Ok(())
+}
+
+/// Prints a link to whoever started the server and looks (SEC-7); a link in a log would be a key for whoever reads it.
+async fn show_the_way_in(session: &Session) {
+    let hint = "`conductor open` prints a link to the pages";
+    if !std::io::stderr().is_terminal() {
+        session.out.talk(hint);
+        return;
+    }
+    match open::link(session).await {
+        Ok(link) => session.out.talk(&format!(
+            "the pages, for one browser, within ten minutes: {}",
+            link.url
+        )),
+        Err(_) => session.out.talk(hint),
+    }
 }
 
 /// Finds what is there; a test command that needs something else says so itself.

@@ -199,8 +199,10 @@ impl Stage {
 
     /// The commands that look around on the stage.
     pub(crate) fn look_around(&self) -> String {
-        let data_dir = self.data_dir.path().display();
-        format!("conductor --data-dir {data_dir} open\n  conductor --data-dir {data_dir} run list")
+        // As it was started: after `cargo xtask demo` nothing of that name is on the PATH.
+        let program = std::env::args_os().next().unwrap_or_else(|| "conductor".into());
+        let (program, data_dir) = (program.display(), self.data_dir.path().display());
+        format!("{program} --data-dir {data_dir} open\n  {program} --data-dir {data_dir} run list")
     }
 
     /// How many working directories are left.

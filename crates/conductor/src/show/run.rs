@@ -1,6 +1,6 @@
 //! Shows a run whole: header, why it stands still, what is asked of a person, plan, tests, and the next command.
 //!
-//! Texts of others are shown byte for byte, hidden characters as visible codes with a count (S-48), nothing cut (S-49).
+//! Texts of others are shown byte for byte, hidden and look-alike characters as visible codes with a count (S-48), nothing cut (S-49).
 //! This module does not know where the run comes from.
 
 use std::fmt::Write as _;
@@ -157,12 +157,9 @@ fn framed(shown: &TextView) -> String {
     let mut text = format!("\n── {} {} ", shown.kind.replace('_', " "), shown.digest.short());
     text.extend(std::iter::repeat_n('─', 40));
     text.push('\n');
-    if visible.hidden > 0 {
-        let _string = writeln!(
-            text,
-            "! {} shown as ⟨U+…⟩",
-            count(visible.hidden, "hidden character")
-        );
+    let told = visible.told();
+    if !told.is_empty() {
+        let _string = writeln!(text, "! {told} shown as ⟨U+…⟩");
     }
     if shown.truncated {
         text.push_str("! this text was cut when it was kept\n");
@@ -216,7 +213,7 @@ mod tests {
     /// S-48: a plan cannot hide words from its reader, nor draw on the terminal.
     #[test]
     fn hidden_characters_are_shown_and_counted() {
-        let text = "do it\u{202e}\u{1b}[2K\nthen this";
+        let text = "do it\u{202e}\u{1b}[2K\nthen th\u{456}s";
         let shown = TextView {
             kind: "plan".into(),
             digest: Digest::of(b"x"),
@@ -224,9 +221,12 @@ mod tests {
             text: text.into(),
         };
         let framed = framed(&shown);
-        assert!(framed.contains("! 2 hidden characters"), "{framed}");
         assert!(
-            framed.contains("│ do it⟨U+202E⟩⟨U+001B⟩[2K\n│ then this\n"),
+            framed.contains("! 2 hidden characters and 1 look-alike character shown as"),
+            "{framed}"
+        );
+        assert!(
+            framed.contains("│ do it⟨U+202E⟩⟨U+001B⟩[2K\n│ then th⟨U+0456⟩s\n"),
             "{framed}"
         );
     }

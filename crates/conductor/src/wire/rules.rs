@@ -10,7 +10,7 @@ use conductor_domain::digest::Digest;
 use conductor_domain::fault::Fault;
 use conductor_domain::policy::{LONGEST_POLICY, LockedPolicy, PolicyLayer};
 use conductor_domain::spec::PolicyVersion;
-use conductor_policy::authority::{Authority, SHIPPED, expect_all, read_question};
+use conductor_policy::authority::{self, Authority, SHIPPED, expect_all, read_question};
 use conductor_policy::inspect::{self, Inspector, Limits};
 use conductor_policy::secret::{self, live::LiveSecrets};
 use conductor_policy::supply;
@@ -78,6 +78,10 @@ impl Rules for PolicyDesk {
             // What is kept is shown, so it must hold nothing that would have to be redacted.
             if !secret::scan(own.as_bytes()).is_empty() {
                 return Ok(Err(vec!["run policies, 1:1: they hold a secret".to_owned()]));
+            }
+            let flaws = authority::check(PolicyLayer::Run, own);
+            if !flaws.is_empty() {
+                return Ok(Err(flaws.iter().map(ToString::to_string).collect()));
             }
             policies.push(LockedPolicy {
                 layer: PolicyLayer::Run,

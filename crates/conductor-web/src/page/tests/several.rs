@@ -88,6 +88,69 @@ async fn only_plans_of_low_risk_are_approved_together() {
     assert!(page.contains("its plan holds 1 hidden character"), "{page}");
 }
 
+/// S-49: nothing of what is approved is folded away or cut, alone or among several: its texts stand open, and the digest that
+/// an answer names stands there whole, to be copied by a click.
+#[tokio::test]
+async fn nothing_that_is_approved_is_folded_away_or_cut() {
+    let fake = Fake::with_repo();
+    let _played = Played::start(&fake).until_plan_gate("the plan");
+    let browser = Browser::inside(&fake).await;
+    let named = format!("<code class=\"copy whole\">{}</code>", subject(&fake));
+    for (path, from, to) in [
+        ("/bulk", "id=\"plans\"", "Approve the ticked plans"),
+        ("/approvals", "class=\"needs gate\"", "value=\"approve\""),
+        ("/runs/r-1", "class=\"needs gate\"", "value=\"approve\""),
+    ] {
+        let page = browser.get(path).await.text;
+        let (_, approved) = page.split_once(from).expect("it is asked");
+        let (approved, _) = approved.split_once(to).expect("it can be approved");
+        for text in ["the issue", "the plan", "fine", named.as_str()] {
+            assert!(approved.contains(text), "{path} shows {text}: {approved}");
+        }
+        for folded in ["<details", "class=\"digest", "digest\""] {
+            assert!(!approved.contains(folded), "{path} has {folded}: {approved}");
+        }
+    }
+    let style = browser.get(crate::page::asset::STYLE.path).await.text;
+    let whole: Vec<&str> = style.lines().filter(|line| line.contains(".whole")).collect();
+    assert_eq!(whole, [".whole { overflow-wrap: anywhere; font-weight: 400; }"]);
+}
+
+/// UI-1: however many wait, Home shows what goes on without them, and says where the rest is.
+#[tokio::test]
+async fn home_shows_what_is_running_however_many_wait() {
+    let fake = Fake::with_repo();
+    let browser = Browser::inside(&fake).await;
+    for n in 1..=20 {
+        let mut waiting = row(&format!("w-{n}"), n, None);
+        waiting.needs_human = true;
+        fake.world().rows.push(waiting);
+    }
+    let all = browser.get("/").await.text;
+    assert!(
+        all.contains("/runs/w-20\"") && !all.contains(" more</a>"),
+        "{all}"
+    );
+    let mut waiting = row("w-21", 21, None);
+    waiting.needs_human = true;
+    fake.world().rows.push(waiting);
+    fake.world().rows.push(row("r-1", 1, None));
+    let home = browser.get("/").await.text;
+    let (needs, running) = home
+        .split_once("<h2>Running</h2>")
+        .expect("what needs nobody has its part");
+    assert!(needs.contains("<a href=\"/approvals\">and 1 more</a>"), "{needs}");
+    assert!(
+        running.contains("/runs/r-1\"") && !running.contains("/runs/w-") && !running.contains(" more</a>"),
+        "{running}"
+    );
+    for n in 2..=23 {
+        fake.world().rows.push(row(&format!("r-{n}"), n, None));
+    }
+    let home = browser.get("/").await.text;
+    assert!(home.contains("<a href=\"/runs\">and 3 more</a>"), "{home}");
+}
+
 /// UI-3, SEC-6: every run is asked by itself and answers for itself; what cannot be taken back is typed.
 #[tokio::test]
 async fn runs_are_moved_and_called_off_one_by_one() {

@@ -25,7 +25,7 @@ pub(crate) struct OverrideArgs {
     role: Role,
     /// The tool: bash, create_file and so on
     tool: String,
-    /// To what: worktree[:PATH], own-issue, other-issue and so on
+    /// To what: worktree[:PATH], command:TEXT, own-issue, other-issue and so on
     target: String,
     /// Why, in 10 characters or more; it is kept and shown
     #[arg(long, short = 'm', value_name = "TEXT")]

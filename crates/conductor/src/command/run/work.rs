@@ -1,4 +1,4 @@
-//! `conductor run calls|diff`: what a run's agents did.
+//! `conductor run calls|writes|diff`: what a run's agents did, and what was written at the forge for it.
 //!
 //! It does not know what a tool does.
 
@@ -70,6 +70,27 @@ pub(crate) async fn calls(session: &Session, args: CallsArgs) -> Result<Exit, Fa
     if let Some(next) = &list.next {
         session.out.talk(&format!("older ones: --after {next}"));
     }
+    Ok(Exit::Ok)
+}
+
+/// Lists writes.
+pub(crate) async fn writes(session: &Session, run: &RunId) -> Result<Exit, Failure> {
+    let list = session.source().await?.writes(run).await?;
+    let now = machine_now();
+    session.out.data(&list, |list| {
+        let mut table = Table::new(["WHEN", "WHAT", "WHERE", "DECISION", "WHY", "RESULT"]);
+        for write in &list.writes {
+            table.row([
+                time::ago(write.at, now),
+                write.kind.clone(),
+                visible::line(&write.target),
+                write.decision.clone(),
+                visible::line(&write.reason),
+                visible::line(&write.result),
+            ]);
+        }
+        table.render("nothing was written")
+    })?;
     Ok(Exit::Ok)
 }
 
