@@ -49,7 +49,7 @@ impl<'a> Speech<'a> {
     pub(super) async fn let_out<T>(&self) -> T {
         loop {
             self.spoke.notified().await;
-            tokio::time::sleep(PAUSE).await;
+            while tokio::time::timeout(PAUSE, self.spoke.notified()).await.is_ok() {}
             let mut passing = self.passing();
             self.show(passing.flush());
         }
