@@ -296,11 +296,8 @@ async fn a_token_ends_and_is_no_greater_than_whoever_asked() {
     assert_eq!(api(&router, &secret, "GET", "/runs", "").await.status, 401);
 }
 
-/// SEC-7: a token that may only look, of somebody who may do everything, makes neither a session nor another token, so that
-/// it cannot become what its operator is, nor outlive its time.
-#[tokio::test]
-async fn a_token_that_leaked_makes_no_other_way_in() {
-    let fake = staffed();
+/// The token `lesser` lets a program do less than its operator, the admin.
+fn give_admin_a_lesser_token(fake: &Fake) {
     let lesser = Token {
         operator: name("admin"),
         rank: Rank::Operator,
@@ -310,6 +307,14 @@ async fn a_token_that_leaked_makes_no_other_way_in() {
     };
     let id = TokenId::parse("lesser").expect("a name");
     fake.world().instance.staff.tokens.insert(id, lesser);
+}
+
+/// SEC-7: a token that may only look, of somebody who may do everything, makes neither a session nor another token, so that
+/// it cannot become what its operator is, nor outlive its time.
+#[tokio::test]
+async fn a_token_that_leaked_makes_no_other_way_in() {
+    let fake = staffed();
+    give_admin_a_lesser_token(&fake);
     let router = fake.router();
     let before = fake.world().told.len();
     for (path, body) in [
@@ -619,6 +624,7 @@ async fn over_https_everything_is_told_to_stay_there() {
 #[tokio::test]
 async fn idempotency_keys_are_everybodys_own() {
     let fake = staffed();
+    give_admin_a_lesser_token(&fake);
     let router = fake.router();
     let pause = async |token: &str| {
         let authorization = bearer(token);
@@ -640,4 +646,10 @@ async fn idempotency_keys_are_everybodys_own() {
     assert_eq!(pause("viewer").await.0, 403);
     assert_eq!(pause("operator").await, (200, true));
     assert_eq!(fake.world().submitted.len(), 2);
+    assert_eq!(
+        pause("lesser").await,
+        (200, false),
+        "one's own of another rank is another"
+    );
+    assert_eq!(fake.world().submitted.len(), 3);
 }
