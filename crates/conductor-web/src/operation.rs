@@ -484,6 +484,26 @@ mod tests {
     use super::*;
     use crate::page::FORMS;
 
+    /// UI-4: every single action of the form beside a run has a command of its name; that the form offers none besides, the
+    /// compiler sees.
+    #[test]
+    fn every_action_of_a_run_has_its_command() {
+        let of_runs = OPERATIONS
+            .iter()
+            .find(|operation| operation.forms.contains(&"/runs/{id}/act"));
+        let commands = of_runs.expect("it acts").commands;
+        let schema = schemars::schema_for!(crate::api::ActionRequest).to_value();
+        let actions = schema["oneOf"].as_array().expect("one form for each");
+        assert_eq!(actions.len(), 10);
+        for action in actions {
+            let word = action["properties"]["action"]["const"]
+                .as_str()
+                .expect("its name");
+            let command = format!("run {word}");
+            assert!(commands.contains(&command.as_str()), "there is no `{command}`");
+        }
+    }
+
     /// UI-4: what a form does, the API does; leaving is the browser's own.
     #[test]
     fn every_form_has_its_operation() {
