@@ -148,7 +148,12 @@ pub enum Event {
     /// A human asked for changes on another commit than the one that is proposed; it is not feedback for this one.
     ReviewSetAside { review: HumanReview },
     /// Checks of others failed on the pull request.
-    ChecksFailed { head: CommitId, names: Vec<String> },
+    ChecksFailed {
+        head: CommitId,
+        names: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        feedback: Option<Artifact>,
+    },
     /// The base branch went ahead.
     BaseMoved { head: CommitId },
     /// The forge hinted that the base branch went ahead, and there was no pull request to read where to.

@@ -272,6 +272,7 @@ fn apply(run: &mut Run, event: &Event) {
                     pull_request: pull_request.clone(),
                     weighed: proposing.weighed,
                     merging: None,
+                    failed: None,
                 });
             }
         }
@@ -285,7 +286,10 @@ fn apply(run: &mut Run, event: &Event) {
         Event::ChangesRequested { review } | Event::ReviewSetAside { review } => {
             run.heard.review = Some(review.id);
         }
-        Event::ChecksFailed { head, .. } => run.heard.failed_checks = Some(head.clone()),
+        Event::ChecksFailed { head, feedback, .. } => {
+            run.heard.failed_checks = Some(head.clone());
+            awaiting_merge(run, |waiting| waiting.failed.clone_from(feedback));
+        }
         Event::BaseMoved { head } => run.heard.base_moved = Some(head.clone()),
         Event::BaseAnnounced => run.heard.base_announced = true,
         Event::RunCompleted => end(run, Phase::Completed),

@@ -94,6 +94,9 @@ pub struct PullRequestSnapshot {
     pub review: Option<HumanReview>,
     /// Checks of others that failed on the head commit, by name.
     pub failed_checks: Vec<String>,
+    /// What those say, kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks_feedback: Option<Artifact>,
     /// Checks of others on the head commit that have not ended, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending_checks: Vec<String>,

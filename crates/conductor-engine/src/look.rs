@@ -21,6 +21,7 @@ use tracing::Instrument as _;
 use crate::dispatch::duration;
 use crate::engine::Engine;
 use crate::intake::{self, Arrival, NotTaken, Pages, Which};
+use crate::perform::pull_request::Feedback;
 use crate::perform::{issue, pull_request};
 use crate::trouble::Part;
 use crate::{rules, telemetry};
@@ -137,10 +138,12 @@ async fn sight(engine: &Engine, run: &Run, subject: &NoticeSubject) -> Result<Op
         })),
         NoticeSubject::PullRequest { number } => {
             let reading = forge.pull_request(&run.spec.repo, *number).await?;
-            let feedback = reading
-                .changes_requested
-                .as_ref()
-                .map(|review| unkept(ArtifactKind::Feedback, &pull_request::words(review, &authority)));
+            let said = |words: String| unkept(ArtifactKind::Feedback, &words);
+            let review = reading.changes_requested.as_ref();
+            let feedback = Feedback {
+                review: review.map(|review| said(pull_request::words(review, &authority))),
+                checks: pull_request::complaints(&reading).map(said),
+            };
             Ok(Some(Sight::PullRequest(pull_request::snapshot(
                 *number, reading, feedback,
             ))))

@@ -274,6 +274,8 @@ impl Forge {
             name: Some(name.to_owned()),
             status: Some(CheckStatus::Completed),
             conclusion: Some(conclusion),
+            title: Some(format!("{name} has ended")),
+            summary: Some(format!("{app_slug} looked at {sha}.")),
             ..CheckEdit::default()
         };
         let app = CheckApp::Other {

@@ -2,12 +2,12 @@
 //!
 //! It does not know what the checks check.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use conductor_domain::fault::Fault;
 use conductor_domain::id::CommitId;
 use conductor_domain::spec::RepoRef;
-use conductor_port::forge::NewCheck;
+use conductor_port::forge::{FailedCheck, NewCheck};
 use reqwest::Method;
 use serde_json::json;
 
@@ -53,28 +53,36 @@ impl Client {
         Ok(())
     }
 
-    /// Names of the other Apps' checks that failed on a commit, and of those that have not ended.
+    /// The other Apps' checks that failed on a commit, and the names of those that have not ended.
     pub(crate) async fn foreign_checks(
         &self,
         place: &Place,
         head: &CommitId,
-    ) -> Result<(Vec<String>, Vec<String>), Fault> {
+    ) -> Result<(Vec<FailedCheck>, Vec<String>), Fault> {
         let attempt = format!("read the checks of {head} in {place}");
         let runs = self
             .check_runs(&attempt, place, Grant::ReadPullRequests, head, "latest")
             .await?;
-        let (mut failed, mut pending) = (BTreeSet::new(), BTreeSet::new());
+        let (mut failed, mut pending) = (BTreeMap::new(), BTreeSet::new());
         let foreign = runs
             .into_iter()
             .filter(|run| run.app.as_ref().is_none_or(|app| app.id != self.app_id));
         for run in foreign {
             match run.conclusion.as_deref() {
-                Some(conclusion) if FAILURES.contains(&conclusion) => failed.insert(run.name),
-                Some(_) => false,
-                None => run.status.as_deref() != Some("completed") && pending.insert(run.name),
-            };
+                Some(conclusion) if FAILURES.contains(&conclusion) => {
+                    failed.insert(run.name, words(run.output));
+                }
+                Some(_) => {}
+                None if run.status.as_deref() == Some("completed") => {}
+                None => {
+                    pending.insert(run.name);
+                }
+            }
         }
-        Ok((failed.into_iter().collect(), pending.into_iter().collect()))
+        let failed = failed
+            .into_iter()
+            .map(|(name, words)| FailedCheck { name, words });
+        Ok((failed.collect(), pending.into_iter().collect()))
     }
 
     async fn find_check(&self, place: &Place, check: &NewCheck) -> Result<Option<u64>, Fault> {
@@ -103,4 +111,10 @@ impl Client {
         let pages: model::CheckRuns = self.read(place, grant, call).await?;
         Ok(pages.check_runs)
     }
+}
+
+/// What a check says of itself, its title first.
+fn words(output: Option<model::CheckOutput>) -> String {
+    let parts = output.into_iter().flat_map(|it| [it.title, it.summary]);
+    parts.flatten().collect::<Vec<_>>().join("\n\n")
 }

@@ -181,6 +181,13 @@ pub(crate) struct CheckRun {
     pub(crate) status: Option<String>,
     pub(crate) conclusion: Option<String>,
     pub(crate) app: Option<AppId>,
+    pub(crate) output: Option<CheckOutput>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct CheckOutput {
+    pub(crate) title: Option<String>,
+    pub(crate) summary: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -68,10 +68,19 @@ pub struct PullRequestReading {
     pub base_head: Option<CommitId>,
     /// The newest review that asks for changes, by someone with write permission, not overtaken by their approval.
     pub changes_requested: Option<ReviewReading>,
-    /// Failed checks of other apps on the head commit.
-    pub failed_checks: Vec<String>,
+    /// Failed checks of other apps on the head commit, by name.
+    pub failed_checks: Vec<FailedCheck>,
     /// Checks of other apps on the head commit that have not ended.
     pub pending_checks: Vec<String>,
+}
+
+/// A check that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedCheck {
+    /// Its name.
+    pub name: String,
+    /// What it says about that, where it says anything.
+    pub words: String,
 }
 
 /// A review that asks for changes.

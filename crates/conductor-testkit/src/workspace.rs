@@ -115,6 +115,14 @@ fn object_id(bytes: &str) -> CommitId {
     CommitId::parse(hex).expect("forty hex digits of a digest")
 }
 
+/// The lines of one side of a change, each behind its mark.
+fn lines(mark: char, content: Option<&Vec<u8>>) -> String {
+    let text = content
+        .map(|bytes| String::from_utf8_lossy(bytes))
+        .unwrap_or_default();
+    text.lines().map(|line| format!("{mark}{line}\n")).collect()
+}
+
 fn side(tree: &Tree, path: &str) -> Side {
     tree.get(path)
         .map_or(Side::Absent, |content| Side::Bytes(content.clone()))
@@ -310,7 +318,13 @@ impl Workspace for FakeWorkspace {
             .collect();
         let rendered: String = differing
             .iter()
-            .flat_map(|path| ["M ", path.as_str(), "\n"])
+            .map(|path| {
+                format!(
+                    "M {path}\n{}{}",
+                    lines('-', from.get(*path)),
+                    lines('+', to.get(*path))
+                )
+            })
             .collect();
         weather.after(Diff {
             digest: Digest::of(format!("{from:?}{to:?}").as_bytes()),

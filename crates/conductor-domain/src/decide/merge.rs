@@ -154,6 +154,7 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
                 draft.record(Event::ChecksFailed {
                     head: seen.head.clone(),
                     names,
+                    feedback: seen.checks_feedback.clone(),
                 });
                 draft.hold(Hold::Failure { reason });
             }

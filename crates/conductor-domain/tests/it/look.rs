@@ -102,6 +102,7 @@ fn open(world: &World) -> PullRequestSnapshot {
         base_head: Some(workspace.base),
         review: None,
         failed_checks: vec![],
+        checks_feedback: None,
         pending_checks: vec![],
     }
 }

@@ -590,6 +590,7 @@ fn pull_request(world: &World, words: &[&str]) -> Option<Input> {
             .map(|workspace| workspace.base.clone()),
         review: None,
         failed_checks: vec![],
+        checks_feedback: None,
         pending_checks: vec![],
     };
     match words {
@@ -633,7 +634,10 @@ fn pull_request(world: &World, words: &[&str]) -> Option<Input> {
             seen.failed_checks = vec!["ci".into()];
             seen.head = commit(0xbad);
         }
-        ["checks", "failed", names @ ..] => seen.failed_checks = names.iter().map(|n| (*n).into()).collect(),
+        ["checks", "failed", names @ ..] => {
+            seen.failed_checks = names.iter().map(|n| (*n).into()).collect();
+            seen.checks_feedback = Some(kept(ArtifactKind::Feedback, "two tests are red"));
+        }
         ["checks", "pending"] => seen.pending_checks = vec!["ci".into()],
         ["base", "moved"] => seen.base_head = Some(commit(0xba5f)),
         _other => return None,

@@ -46,7 +46,11 @@ fn obstacle(reading: &PullRequestReading, head: &CommitId, base: &CommitId) -> O
         PullRequestState::Open => {
             let review = reading.changes_requested.as_ref();
             let asked = review.map(|review| format!("{} asked for changes", review.by));
-            let checks = [&reading.failed_checks[..], &reading.pending_checks[..]].concat();
+            let failed = reading.failed_checks.iter().map(|check| &check.name);
+            let checks: Vec<&str> = failed
+                .chain(&reading.pending_checks)
+                .map(String::as_str)
+                .collect();
             let checks = (!checks.is_empty()).then(|| format!("not green: {}", checks.join(", ")));
             return asked.or(checks);
         }

@@ -12,6 +12,7 @@ use conductor_domain::hold::{Hold, HoldKind};
 use conductor_domain::id::{OperatorName, RunId};
 use conductor_domain::input::Input;
 use conductor_domain::instance::{InstanceInput, InstanceRefusal};
+use conductor_domain::invocation::Purpose;
 use conductor_domain::phase::Phase;
 use conductor_domain::plan::MAX_TEXT;
 use conductor_domain::policy::{LockedPolicy, PolicyLayer, PolicyScope};
@@ -20,7 +21,7 @@ use conductor_domain::spec::{PolicyVersion, RunSpec};
 use conductor_engine::Ports;
 use conductor_engine::redact::{Passing, Redact};
 use conductor_policy::authority::{Authority, SHIPPED};
-use conductor_port::agent::{AgentEnd, ToolAnswer, ToolRequest};
+use conductor_port::agent::{Agent as _, AgentEnd, ToolAnswer, ToolRequest};
 use conductor_port::blobs::{Blobs, KeptBytes, ToolLog as _};
 use conductor_port::inbox::{Inbox as _, SubmitError};
 use conductor_port::views::Views as _;
@@ -666,4 +667,36 @@ async fn what_policies_ask_about_leaves_when_a_person_approves() {
         .await;
     let both = BTreeSet::from(["push", "open_pull_request"]);
     assert_eq!(left(&rig, &run).await, both);
+}
+
+/// S-47, S-49: what would leave without being shown to whoever approves it, because it looks like a key, is refused.
+#[tokio::test(start_paused = true)]
+async fn what_nobody_can_be_shown_never_leaves() {
+    let wire = |stage: &Stage| {
+        let story = stage.agents();
+        stage.ports(FakeAgent::new(move |task, tools| {
+            let story = story.clone();
+            Box::pin(async move {
+                if task.invocation.purpose == Purpose::Implement {
+                    let path = format!("things/{}.txt", task.run);
+                    let content = b"right\n-----BEGIN RSA PRIVATE KEY-----\nlet door = open();\n".to_vec();
+                    tools.call(ToolRequest::CreateFile { path, content }).await?;
+                }
+                story.invoke(task, String::new(), tools).await
+            })
+        }))
+    };
+    let rig = Rig::start_with(wire, |_options| {}).await;
+    let run = rig.start_run(1).await;
+    rig.approve(&run).await;
+    let held = rig
+        .until(&run, |run| run.holds.get(HoldKind::Policy).is_some())
+        .await;
+    assert_eq!(
+        held.holds.get(HoldKind::Policy),
+        Some(&Hold::Policy {
+            reason: "the change may not leave: the change (not shown whole)".into()
+        })
+    );
+    assert_eq!(left(&rig, &run).await, BTreeSet::new());
 }

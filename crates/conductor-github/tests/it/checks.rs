@@ -72,7 +72,10 @@ async fn our_own_check_never_counts_as_a_failed_one_of_others() {
         .collect();
     assert_eq!(
         titles,
-        [Some("ours again".to_owned()), None],
+        [
+            Some("ours again".to_owned()),
+            Some("Conductor has ended".to_owned())
+        ],
         "another App's run of the same name is left alone"
     );
 }

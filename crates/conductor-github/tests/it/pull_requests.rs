@@ -4,7 +4,9 @@ use conductor_domain::forge::PullRequestState;
 use conductor_domain::id::{CommitId, PullRequestNumber};
 use conductor_forge::state::{Conclusion, Role, Standing};
 use conductor_forge::{Edit, Fault, MergeMethod, When};
-use conductor_port::forge::{Forge as _, Merges as _, NewPullRequest, PullRequestReading, ReviewReading};
+use conductor_port::forge::{
+    FailedCheck, Forge as _, Merges as _, NewPullRequest, PullRequestReading, ReviewReading,
+};
 use reqwest::Method;
 
 use crate::site::{BRANCH, REPO, Site, is_permanent, transient};
@@ -251,9 +253,13 @@ async fn failed_checks_of_others_are_read_for_the_head_commit_only() {
             .unwrap()
             .failed_checks
     };
-    assert_eq!(failed().await, ["docs", "unit"]);
+    let check = |name: &str| FailedCheck {
+        name: name.to_owned(),
+        words: format!("{name} has ended\n\nbuild-bot looked at {head}."),
+    };
+    assert_eq!(failed().await, [check("docs"), check("unit")]);
     let head = site.push_change("# Better oiled widgets\n").await;
-    assert_eq!(failed().await, Vec::<String>::new());
+    assert_eq!(failed().await, []);
     assert_eq!(
         site.client
             .pull_request(&site.repo, number)
