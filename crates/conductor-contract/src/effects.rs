@@ -81,6 +81,14 @@ pub(crate) async fn an_effect_waits_for_its_time(subject: &Subject) {
     assert_eq!(dispatchable(subject, 100).await, [effect_id("r-1", 0)]);
 }
 
+/// The row of run `r-1`, held or not.
+fn held(held: bool, seq: u64) -> Projection {
+    Projection::Run(Box::new(RunRow {
+        held,
+        ..row("r-1", seq)
+    }))
+}
+
 /// RUN-1a.
 pub(crate) async fn a_hold_stops_work_and_nothing_else(subject: &Subject) {
     let mut all = Vec::new();
@@ -91,12 +99,6 @@ pub(crate) async fn a_hold_stops_work_and_nothing_else(subject: &Subject) {
             ..effect("r-1", 0, kind)
         });
     }
-    let held = |held, seq| {
-        Projection::Run(Box::new(RunRow {
-            held,
-            ..row("r-1", seq)
-        }))
-    };
     kept(
         subject,
         Batch {
@@ -152,6 +154,47 @@ pub(crate) async fn a_stopped_pending_effect_is_done_at_once(subject: &Subject) 
     let row = effect_row(subject, &id).await;
     assert_eq!((row.status.as_str(), row.stop, row.attempts), ("done", true, 0));
     assert_eq!(dispatchable(subject, 10).await, []);
+}
+
+/// RUN-4, RUN-11: a try that met a fault may have had its way; it is found out at once, whatever holds the run.
+pub(crate) async fn a_stopped_effect_that_was_tried_is_dispatched_at_once(subject: &Subject) {
+    let id = asked(subject, "r-1", EffectKind::OpenPullRequest).await;
+    let mine = leased(subject, wish(&id, 10, 20)).await;
+    let retry = EffectChange::Retry {
+        id: id.clone(),
+        not_before: Timestamp(1_000_000),
+    };
+    kept(
+        subject,
+        Batch {
+            settles: Some(mine),
+            effect_changes: vec![retry],
+            projection: held(true, 1),
+            ..batch("r-1", 1, 1)
+        },
+    )
+    .await;
+    assert_eq!(dispatchable(subject, 30).await, []);
+    kept(
+        subject,
+        Batch {
+            effect_changes: stop(&id),
+            projection: held(true, 2),
+            ..batch("r-1", 2, 1)
+        },
+    )
+    .await;
+    let row = effect_row(subject, &id).await;
+    assert_eq!(
+        (row.status.as_str(), row.stop, row.attempts),
+        ("pending", true, 1)
+    );
+    assert_eq!(dispatchable(subject, 30).await, [id.clone()]);
+    let again = leased(subject, wish(&id, 30, 40)).await;
+    assert_eq!(
+        subject.ledger.renew(&again, Timestamp(50)).await,
+        Ok(Renewal::Stop)
+    );
 }
 
 /// RUN-11.

@@ -58,6 +58,7 @@ suites! { $
         an_effect_waits_for_its_time
         a_hold_stops_work_and_nothing_else
         a_stopped_pending_effect_is_done_at_once
+        a_stopped_effect_that_was_tried_is_dispatched_at_once
         a_stopped_leased_effect_hears_it_at_renewal
         a_stop_of_a_done_effect_changes_nothing
         a_retry_puts_the_effect_back_until_its_time

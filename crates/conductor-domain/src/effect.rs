@@ -158,6 +158,10 @@ pub enum Effect {
     CleanUp {
         /// Whether the branch at the forge goes too; it does where it never came to a pull request.
         delete_branch: Option<String>,
+        /// Where that branch must stand; what somebody else pushed to it stays. Absent from clean-ups of before this was
+        /// known, which leave the branch alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pushed: Option<CommitId>,
     },
 }
 

@@ -272,7 +272,7 @@ fn apply(run: &mut Run, event: &Event) {
                     pull_request: pull_request.clone(),
                     weighed: proposing.weighed,
                     merging: None,
-                    failed: None,
+                    feedback: vec![],
                 });
             }
         }
@@ -283,12 +283,14 @@ fn apply(run: &mut Run, event: &Event) {
             run.heard.merge_tried = Some(head.clone());
             awaiting_merge(run, |waiting| waiting.merging = None);
         }
-        Event::ChangesRequested { review } | Event::ReviewSetAside { review } => {
+        Event::ChangesRequested { review } => {
             run.heard.review = Some(review.id);
+            awaiting_merge(run, |waiting| waiting.feedback.push(review.feedback.clone()));
         }
+        Event::ReviewSetAside { review } => run.heard.review = Some(review.id),
         Event::ChecksFailed { head, feedback, .. } => {
             run.heard.failed_checks = Some(head.clone());
-            awaiting_merge(run, |waiting| waiting.failed.clone_from(feedback));
+            awaiting_merge(run, |waiting| waiting.feedback.extend(feedback.clone()));
         }
         Event::BaseMoved { head } => run.heard.base_moved = Some(head.clone()),
         Event::BaseAnnounced => run.heard.base_announced = true,

@@ -282,6 +282,9 @@ pub enum Report {
     CleanedUp {
         /// Where unfinished work was saved to.
         saved: Option<String>,
+        /// The branch that stays at the forge, because somebody else pushed to it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch_left: Option<String>,
     },
     /// The effect was told to stop before it had come to anything, and did.
     Stopped,

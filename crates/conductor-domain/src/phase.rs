@@ -214,9 +214,9 @@ pub struct AwaitingMerge {
     /// The commit that a policy lets Conductor merge, while it does (RUN-14).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merging: Option<CommitId>,
-    /// What the checks say that failed on it; the Implementer is told, if a human asks for another try.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed: Option<Artifact>,
+    /// What speaks against it, while it is held for that; the Implementer is told, if a human asks for another try.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub feedback: Vec<Artifact>,
 }
 
 /// Why a run ended early.

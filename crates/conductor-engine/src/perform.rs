@@ -34,7 +34,7 @@ use std::sync::{Arc, OnceLock};
 
 use conductor_domain::Run;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
-use conductor_domain::effect::Effect;
+use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{CommitId, EffectId, RunId};
 use conductor_domain::input::Report;
@@ -77,7 +77,7 @@ pub(crate) async fn perform(engine: &Engine, job: &Job, stop: &CancellationToken
         told: OnceLock::new(),
     };
     crash_point!("perform.before");
-    let result = if stop.is_cancelled() && job.request.effect.kind().is_stoppable() {
+    let result = if stop.is_cancelled() && !finishes_though_stopped(job.request.effect.kind()) {
         performance.report_stopped().await
     } else {
         performance.perform_until_stopped().await
@@ -88,6 +88,12 @@ pub(crate) async fn perform(engine: &Engine, job: &Job, stop: &CancellationToken
     };
     crash_point!("perform.after");
     result
+}
+
+/// Tells whether an effect is tried though it was told to stop before it began: an earlier try may have had its way at
+/// the forge, and what it did can only be undone when it is known (RUN-11). A merge cannot be undone, so it never begins.
+fn finishes_though_stopped(kind: EffectKind) -> bool {
+    !kind.is_stoppable() && kind != EffectKind::MergePullRequest
 }
 
 /// Names the processes of one effect in lease records; the worker is part of it, since processes live on one machine.
@@ -181,7 +187,10 @@ impl Performance<'_> {
             Effect::UpdateFields { board, issue, fields } => {
                 board::update(self, *board, *issue, fields).await
             }
-            Effect::CleanUp { delete_branch } => clean_up::clean_up(self, delete_branch.as_deref()).await,
+            Effect::CleanUp {
+                delete_branch,
+                pushed,
+            } => clean_up::clean_up(self, delete_branch.as_deref().zip(pushed.as_ref())).await,
         }
     }
 

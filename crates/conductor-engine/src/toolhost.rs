@@ -173,7 +173,10 @@ impl<'a> ToolHost<'a> {
     }
 
     async fn act(&self, entry: Entry, request: ToolRequest, whose: Whose) -> Result<ToolAnswer, Fault> {
-        if let Some(acted) = worktree::act(self.sandbox, self.guest.time, &request).await? {
+        let begun = self.log.begin(entry);
+        let acted = worktree::act(self.sandbox, self.guest.time, &request).await;
+        let entry = begun.ended();
+        if let Some(acted) = acted? {
             let result = self.redact(&acted.result);
             self.log.add(Entry { result, ..entry }).await?;
             return Ok(acted.answer);

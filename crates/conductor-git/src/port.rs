@@ -180,6 +180,14 @@ impl GitWorkspace {
     async fn try_reset(&self, run: &RunId, commit: &CommitId) -> Result<(PathBuf, Option<String>), Error> {
         let repo = RunRepo::open(&self.layout, run)?;
         let lock = repo.lock().await?;
+        // A commit or rebase that was told to stop may have moved the branch with nobody to hear of it. What it made stays
+        // under its own ref; work goes on from where the record says that the run stands.
+        let head = repo.head(&self.git).await?;
+        if head != *commit {
+            repo.require(&self.git, commit).await?;
+            repo.move_ref(&self.git, &lock, &repo.branch(), commit, Some(&head))
+                .await?;
+        }
         let workdir = self.layout.workdir(run);
         let given = Record::Given(commit.clone());
         let untouched = Record::read(&self.layout, run)? == Some(Record::Fresh(commit.clone()));
@@ -293,7 +301,7 @@ impl GitWorkspace {
             &self.git,
             &standing,
             &remote,
-            &order.commit,
+            order.commit.as_ref(),
             order.expected.as_ref(),
         )
         .await

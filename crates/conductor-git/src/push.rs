@@ -1,7 +1,7 @@
-//! Pushes one commit to the run's branch at the configured address, and nothing else (S-12).
+//! Pushes one commit to the run's branch at the configured address, or takes the branch away, and nothing else (S-12).
 //!
-//! The server compares and swaps: a branch that stands elsewhere than expected is never overwritten, and a branch
-//! that stands at the commit already is a success, because an earlier try got that far.
+//! The server compares and swaps: a branch that stands elsewhere than expected is never overwritten or deleted, and one
+//! that stands as wanted already is a success, because an earlier try got that far.
 //!
 //! This module does not know whether the commit was approved.
 
@@ -12,20 +12,22 @@ use crate::error::Error;
 use crate::remote::Remote;
 use crate::run_repo::RunRepo;
 
-/// Pushes `commit`; `expected` is where the remote branch must stand, `None` is "not there".
+/// Pushes `commit`, `None` is "gone"; `expected` is where the remote branch must stand, `None` is "not there".
 ///
-/// If repeated: a branch that stands at the commit already is a success.
+/// If repeated: a branch that stands as wanted already is a success.
 pub(crate) async fn push(
     git: &Git,
     repo: &RunRepo,
     remote: &Remote<'_>,
-    commit: &CommitId,
+    commit: Option<&CommitId>,
     expected: Option<&CommitId>,
 ) -> Result<(), Error> {
     let branch = repo.branch();
-    repo.require(git, commit).await?;
+    if let Some(commit) = commit {
+        repo.require(git, commit).await?;
+    }
     let found = remote_branch(git, repo, remote).await?;
-    if found.as_ref() == Some(commit) {
+    if found.as_ref() == commit {
         return Ok(());
     }
     if found.as_ref() != expected {
@@ -48,7 +50,7 @@ pub(crate) async fn push(
             lease.as_str(),
             "--",
             remote.address.url(),
-            &format!("{commit}:{branch}"),
+            &format!("{}:{branch}", commit.map_or("", CommitId::as_str)),
         ]);
     let finished = remote.reach(call).finish().await?;
     if finished.status.success() {
@@ -60,7 +62,7 @@ pub(crate) async fn push(
     };
     // Someone may have moved the branch between the question and the push.
     let found = remote_branch(git, repo, remote).await?;
-    if found.as_ref() == Some(commit) {
+    if found.as_ref() == commit {
         return Ok(());
     }
     if found.as_ref() != expected {

@@ -89,10 +89,6 @@ impl Forge for Client {
         self.set_fields(repo, board, issue, fields).await
     }
 
-    async fn delete_branch(&self, repo: &RepoRef, branch: &str) -> Result<(), Fault> {
-        self.remove_branch(&Place::of(repo)?, branch).await
-    }
-
     async fn git_token(&self, repo: &RepoRef) -> Result<Option<GitToken>, Fault> {
         self.push_token(&Place::of(repo)?).await.map(Some)
     }

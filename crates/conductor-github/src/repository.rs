@@ -62,26 +62,6 @@ impl Client {
         commit_id(&attempt, found.commit.sha).map(Some)
     }
 
-    /// Deletes a branch. If repeated: it is gone already.
-    pub(crate) async fn remove_branch(&self, place: &Place, branch: &str) -> Result<(), Fault> {
-        let attempt = format!("delete the branch {branch} of {place}");
-        let path: Vec<&str> = ["git", "refs", "heads"]
-            .into_iter()
-            .chain(branch.split('/'))
-            .collect();
-        let call = self.call(&attempt, Method::DELETE, place, &path, &[]);
-        let reply = self.ask(place, Grant::WriteContents, call).await?;
-        let is_gone = reply.status == StatusCode::UNPROCESSABLE_ENTITY
-            && self
-                .read_branch(place, Grant::WriteContents, branch)
-                .await?
-                .is_none();
-        if reply.status.is_success() || is_gone {
-            return Ok(());
-        }
-        Err(reply.fault(&attempt, self.server_now()))
-    }
-
     /// A token with which git may fetch from and push to this repository, and nothing else.
     pub(crate) async fn push_token(&self, place: &Place) -> Result<GitToken, Fault> {
         let token = self.token(place, Grant::WriteContents).await?;

@@ -194,9 +194,6 @@ pub trait Forge: Send + Sync + std::fmt::Debug {
         fields: &OwnFields,
     ) -> Result<(), Fault>;
 
-    /// Deletes a branch. If repeated: it is gone already.
-    async fn delete_branch(&self, repo: &RepoRef, branch: &str) -> Result<(), Fault>;
-
     /// Returns a short-lived token for git on this repository; `None` where git needs none.
     async fn git_token(&self, repo: &RepoRef) -> Result<Option<GitToken>, Fault>;
 }

@@ -149,8 +149,9 @@ pub enum EffectChange {
         /// When.
         not_before: Timestamp,
     },
-    /// It is told to stop: a leased one sees it at its next renewal; a pending one is done at once, because nothing
-    /// was begun, and the engine reports it as stopped.
+    /// It is told to stop: a leased one sees it at its next renewal; one that nobody has begun is done at once, and the
+    /// engine reports it as stopped; one that waits for another try is dispatched at once, whatever holds its run,
+    /// because an earlier try may have had its way.
     Stop {
         /// Which.
         id: EffectId,

@@ -146,9 +146,9 @@ pub struct PushOrder {
     pub run: RunId,
     /// The branch.
     pub branch: String,
-    /// The commit.
-    pub commit: CommitId,
-    /// What the branch at the forge must be; `None` is "not there".
+    /// Where the branch shall stand; `None` is "gone".
+    pub commit: Option<CommitId>,
+    /// Where the branch at the forge must stand before; `None` is "not there".
     pub expected: Option<CommitId>,
 }
 
@@ -165,7 +165,7 @@ pub trait Workspace: Send + Sync + std::fmt::Debug {
         token: Option<&GitToken>,
     ) -> Result<Prepared, Fault>;
 
-    /// Makes the working directory hold exactly `commit`; uncommitted work is saved first.
+    /// Makes the working directory hold exactly `commit`, and the run's branch stand there; uncommitted work is saved first.
     /// Returns the directory and the ref that work was saved to. If repeated: the same directory.
     async fn reset(&self, run: &RunId, commit: &CommitId) -> Result<(PathBuf, Option<String>), Fault>;
 
@@ -192,7 +192,8 @@ pub trait Workspace: Send + Sync + std::fmt::Debug {
         token: Option<&GitToken>,
     ) -> Result<Rebased, Fault>;
 
-    /// Pushes one commit (S-12). If repeated: a branch that stands at the commit already is a success.
+    /// Pushes one commit, or takes the branch away (S-12). One that stands elsewhere than expected is left alone, which is a
+    /// conflict. If repeated: a branch that stands as wanted already is a success.
     async fn push(&self, order: &PushOrder, repo: &RepoRef, token: Option<&GitToken>) -> Result<(), Fault>;
 
     /// Saves unfinished work, then gives working directory and run repository back; saved work stays recoverable.

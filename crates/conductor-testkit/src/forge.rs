@@ -322,17 +322,6 @@ impl Forge for FakeForge {
         weather.after(())
     }
 
-    async fn delete_branch(&self, repo: &RepoRef, branch: &str) -> Result<(), Fault> {
-        let weather = self.weather("delete a branch").await?;
-        {
-            let mut archive = self.archive();
-            if archive.branches.remove(&(repo.id, branch.to_owned())).is_some() {
-                archive.writes.push(format!("delete {branch}"));
-            }
-        }
-        weather.after(())
-    }
-
     async fn git_token(&self, _repo: &RepoRef) -> Result<Option<GitToken>, Fault> {
         Ok(None)
     }

@@ -230,7 +230,9 @@ impl Workspace for FakeWorkspace {
             let mut disk = self.disk();
             let saved = disk.save(run)?;
             let tree = disk.tree(commit)?;
-            disk.repo(run)?.clean.clone_from(&tree);
+            let repo = disk.repo(run)?;
+            repo.clean.clone_from(&tree);
+            repo.head = commit.clone();
             disk.dirs.insert(run_dir(run), tree);
             saved
         };
@@ -402,16 +404,20 @@ impl Workspace for FakeWorkspace {
             let mut archive = self.forge.archive();
             let key = (repo.id, order.branch.clone());
             let there = archive.branches.get(&key).cloned();
-            if there.as_ref() != Some(&order.commit) {
+            if there != order.commit {
                 if there != order.expected {
                     return Err(Fault::conflict(
                         "the branch at the forge is not what it was expected to be",
                     ));
                 }
-                archive.branches.insert(key, order.commit.clone());
-                archive
-                    .writes
-                    .push(format!("push {} {}", order.branch, order.commit));
+                let write = if let Some(commit) = &order.commit {
+                    archive.branches.insert(key, commit.clone());
+                    format!("push {} {commit}", order.branch)
+                } else {
+                    archive.branches.remove(&key);
+                    format!("delete {}", order.branch)
+                };
+                archive.writes.push(write);
             }
         }
         weather.after(())

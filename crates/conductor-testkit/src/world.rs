@@ -2,6 +2,7 @@
 //!
 //! This module does not know what is being done in which weather.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub struct World {
     climate: Climate,
     is_dying: AtomicBool,
     faults: AtomicU64,
+    to_be_lost: Mutex<Option<&'static str>>,
+    to_hang: Mutex<Option<&'static str>>,
 }
 
 impl World {
@@ -53,11 +56,26 @@ impl World {
             climate,
             is_dying: AtomicBool::new(false),
             faults: AtomicU64::new(0),
+            to_be_lost: Mutex::new(None),
+            to_hang: Mutex::new(None),
         }
+    }
+
+    /// Lets the next call of this name do what it does and fail all the same, whatever the climate.
+    pub fn lose_the_answer_to(&self, what: &'static str) {
+        *self.to_be_lost.lock().expect("nobody panics with it") = Some(what);
+    }
+
+    /// Lets the next call of this name never come to an end.
+    pub fn hang(&self, what: &'static str) {
+        *self.to_hang.lock().expect("nobody panics with it") = Some(what);
     }
 
     /// Lets a call take its time, and decides whether it will fail.
     pub async fn weather(&self, what: &'static str) -> Weather {
+        if is_due(&self.to_hang, what) {
+            std::future::pending::<()>().await;
+        }
         let delay = self.chance.below(self.climate.slowness + 1);
         if delay > 0 {
             tokio::time::sleep(Duration::from_millis(delay)).await;
@@ -72,7 +90,7 @@ impl World {
             Weather {
                 what,
                 before: false,
-                after: self.chance.strikes(self.climate.fails_after),
+                after: self.chance.strikes(self.climate.fails_after) || is_due(&self.to_be_lost, what),
             }
         };
         if weather.before || weather.after {
@@ -95,6 +113,12 @@ impl World {
     pub fn is_dying(&self) -> bool {
         self.is_dying.load(Ordering::Relaxed)
     }
+}
+
+/// Tells whether a call was foretold something; that happens once.
+fn is_due(foretold: &Mutex<Option<&'static str>>, what: &'static str) -> bool {
+    let mut foretold = foretold.lock().expect("nobody panics with it");
+    foretold.take_if(|foretold| *foretold == what).is_some()
 }
 
 /// What becomes of one call.

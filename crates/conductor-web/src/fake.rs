@@ -696,10 +696,6 @@ impl Forge for Fake {
         not_asked()
     }
 
-    async fn delete_branch(&self, _: &RepoRef, _: &str) -> Result<(), Fault> {
-        not_asked()
-    }
-
     async fn git_token(&self, _: &RepoRef) -> Result<Option<GitToken>, Fault> {
         not_asked()
     }
@@ -819,6 +815,7 @@ impl Backstage for Fake {
             same: true,
             decisions: 0,
             events: 0,
+            other_rules: 0,
             differences: vec![],
         })
     }

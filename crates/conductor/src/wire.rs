@@ -100,6 +100,7 @@ impl Records {
             same: report.is_equal(),
             decisions: report.facts,
             events: report.events,
+            other_rules: report.other_rules,
             differences: report.differences.iter().map(difference).collect(),
         })
     }
@@ -163,9 +164,6 @@ fn finding(problem: &audit::Problem) -> FindingView {
 fn difference(difference: &replay::Difference) -> ReplayDifference {
     use replay::Difference;
     let (seq, what) = match difference {
-        Difference::OtherDecider { seq, decider } => {
-            (*seq, format!("was decided by version {decider} of the rules"))
-        }
         Difference::Refused { seq, refusal } => (*seq, format!("would be refused now: {refusal}")),
         Difference::Event {
             seq,

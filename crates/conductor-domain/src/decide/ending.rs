@@ -74,18 +74,24 @@ pub(super) fn clean_up_if_idle(draft: &mut Draft<'_>) {
     if !run.phase.is_terminal() || is_cleaning || run.work_in_flight().is_some() {
         return;
     }
-    let pushed = run
-        .workspace
-        .as_ref()
-        .is_some_and(|workspace| workspace.pushed.is_some());
-    let delete_branch = (pushed && run.pull_request.is_none()).then(|| run.spec.branch());
-    draft.ask(Effect::CleanUp { delete_branch });
+    let pushed = run.workspace.as_ref().and_then(|it| it.pushed.clone());
+    let pushed = pushed.filter(|_| run.pull_request.is_none());
+    let delete_branch = pushed.as_ref().map(|_| run.spec.branch());
+    draft.ask(Effect::CleanUp {
+        delete_branch,
+        pushed,
+    });
 }
 
 /// Hears of an effect after the end; what it did in the world is undone where it can be.
 pub(super) fn heard_late(draft: &mut Draft<'_>, report: &Report) {
     match report {
-        Report::CleanedUp { saved } => draft.record(Event::CleanedUp { saved: saved.clone() }),
+        Report::CleanedUp { saved, branch_left } => {
+            if let Some(branch) = branch_left {
+                draft.note(format!("{branch} stays at the forge: somebody else pushed to it"));
+            }
+            draft.record(Event::CleanedUp { saved: saved.clone() });
+        }
         Report::PullRequestOpened { number, .. } => {
             draft.note(format!(
                 "pull request {number} came after the end and is closed again"

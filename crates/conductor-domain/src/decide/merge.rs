@@ -9,7 +9,7 @@ use crate::decide::{ending, speech};
 use crate::effect::{Effect, EffectKind};
 use crate::event::Event;
 use crate::forge::{Notice, NoticeSubject, PullRequestSnapshot, PullRequestState};
-use crate::hold::Hold;
+use crate::hold::{Hold, HoldKind};
 use crate::id::{CommitId, PullRequestNumber};
 use crate::phase::{EndReason, Phase, SetUp};
 use crate::run::Run;
@@ -118,14 +118,25 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
     let Phase::AwaitingMerge(_) = draft.run().phase else {
         return;
     };
-    if draft.run().is_held() {
-        // RUN-1a: only merge and close move a held run; the rest is read again when it is free.
-        return;
-    }
     let heard = draft.run().heard.clone();
     let Some(proposed) = pushed(draft.run()).cloned() else {
         return;
     };
+    if draft.run().is_held() {
+        // RUN-1a: only merge and close move a held run; the rest is read again when it is free. But what failed is free only
+        // with another commit, and a review of this one would be lost then.
+        let has_failed = draft.run().holds.get(HoldKind::Failure).is_some();
+        if let Some(review) = &seen.review
+            && has_failed
+            && heard.review != Some(review.id)
+            && review.commit.as_ref() == Some(&proposed)
+        {
+            draft.record(Event::ChangesRequested {
+                review: review.clone(),
+            });
+        }
+        return;
+    }
     match &seen.review {
         Some(review) if heard.review != Some(review.id) && review.commit.as_ref() != Some(&proposed) => {
             draft.record(Event::ReviewSetAside {

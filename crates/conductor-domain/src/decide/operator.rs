@@ -328,7 +328,7 @@ fn retry(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
         }
         Phase::Proposing(_) if run.phase.gate().is_none() => Some(Event::ReworkBegan { feedback: vec![] }),
         Phase::AwaitingMerge(waiting) if has_failed => Some(Event::ReworkBegan {
-            feedback: waiting.failed.iter().cloned().collect(),
+            feedback: waiting.feedback.clone(),
         }),
         Phase::AwaitingPlanApproval(_)
         | Phase::Proposing(_)

@@ -181,7 +181,8 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
             Effect::UpdateFields { fields, .. } => format!("update_fields {:?}", fields.values()),
             Effect::CleanUp {
                 delete_branch: Some(branch),
-            } => format!("clean_up, delete {branch}"),
+                pushed: Some(commit),
+            } => format!("clean_up, delete {branch} at {}", &commit.as_str()[..7]),
             other => other.kind().to_string(),
         };
         let _ = writeln!(out, "  -> {told}");

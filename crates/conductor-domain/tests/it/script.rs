@@ -239,7 +239,20 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
             },
         ),
         ["fields", "updated"] => performed(asked(world, "update_fields")?, Report::FieldsUpdated),
-        ["cleaned", "up"] => performed(asked(world, "clean_up")?, Report::CleanedUp { saved: None }),
+        ["cleaned", "up"] => performed(
+            asked(world, "clean_up")?,
+            Report::CleanedUp {
+                saved: None,
+                branch_left: None,
+            },
+        ),
+        ["cleaned", "up", "but", "left", branch] => performed(
+            asked(world, "clean_up")?,
+            Report::CleanedUp {
+                saved: None,
+                branch_left: Some((*branch).to_owned()),
+            },
+        ),
         ["pr", ..] => pull_request(world, &words[1..])?,
         [role @ ("planner" | "reviewer" | "implementer" | "tester"), ..] => agent(world, role, &words[1..])?,
         [who, ..] => operate(world, who, &words[1..])?,

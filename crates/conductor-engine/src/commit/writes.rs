@@ -130,7 +130,8 @@ fn is_write(effect: &Effect) -> bool {
     let deletes = matches!(
         effect,
         Effect::CleanUp {
-            delete_branch: Some(_)
+            delete_branch: Some(_),
+            ..
         }
     );
     deletes || effect.kind().writes_to_forge()
@@ -188,6 +189,7 @@ fn target(request: &EffectRequest) -> String {
         | Effect::OpenPullRequest { branch, .. }
         | Effect::CleanUp {
             delete_branch: Some(branch),
+            ..
         } => format!("{repo} {branch}"),
         Effect::MergePullRequest { number, head, .. } => format!("{repo}{number} at {head}"),
         Effect::PublishCheck { head, .. } => format!("{repo}@{head}"),
@@ -210,6 +212,8 @@ fn target(request: &EffectRequest) -> String {
         | Effect::CheckRedFirst { .. }
         | Effect::Rebase { .. }
         | Effect::InspectDiff { .. }
-        | Effect::CleanUp { delete_branch: None } => repo.to_string(),
+        | Effect::CleanUp {
+            delete_branch: None, ..
+        } => repo.to_string(),
     }
 }

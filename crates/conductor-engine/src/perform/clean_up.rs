@@ -5,9 +5,11 @@
 use conductor_domain::EffectRequest;
 use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::fault::{Fault, FaultKind};
+use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
 use conductor_domain::message::marker;
 use conductor_port::ledger::EffectRow;
+use conductor_port::workspace::PushOrder;
 
 use super::{Performance, executor_of};
 
@@ -15,17 +17,14 @@ use super::{Performance, executor_of};
 /// stands for. If repeated: each step finds its work done.
 pub(super) async fn clean_up(
     performance: &Performance<'_>,
-    delete_branch: Option<&str>,
+    delete: Option<(&str, &CommitId)>,
 ) -> Result<Report, Fault> {
     end_processes(performance).await?;
     remove_repeats(performance).await?;
-    if let Some(branch) = delete_branch {
-        performance
-            .ports()
-            .forge
-            .delete_branch(performance.repo(), branch)
-            .await?;
-    }
+    let branch_left = match delete {
+        Some((branch, pushed)) => delete_branch(performance, branch, pushed).await?,
+        None => None,
+    };
     let saved = performance
         .ports()
         .workspace
@@ -38,7 +37,28 @@ pub(super) async fn clean_up(
             .give_back(performance.run(), lease.kind, &lease.name)
             .await?;
     }
-    Ok(Report::CleanedUp { saved })
+    Ok(Report::CleanedUp { saved, branch_left })
+}
+
+/// Takes the branch away from the forge. Returns its name where it stays, because it is not as Conductor pushed it.
+async fn delete_branch(
+    performance: &Performance<'_>,
+    branch: &str,
+    pushed: &CommitId,
+) -> Result<Option<String>, Fault> {
+    let order = PushOrder {
+        run: performance.run().clone(),
+        branch: branch.to_owned(),
+        commit: None,
+        expected: Some(pushed.clone()),
+    };
+    let token = performance.ports().forge.git_token(performance.repo()).await?;
+    let workspace = performance.ports().workspace.as_ref();
+    match workspace.push(&order, performance.repo(), token.as_ref()).await {
+        Ok(()) => Ok(None),
+        Err(fault) if fault.kind == FaultKind::Conflict => Ok(Some(branch.to_owned())),
+        Err(fault) => Err(fault),
+    }
 }
 
 async fn end_processes(performance: &Performance<'_>) -> Result<(), Fault> {

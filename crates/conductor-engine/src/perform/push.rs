@@ -21,7 +21,7 @@ pub(super) async fn push(
     let order = PushOrder {
         run: performance.run().clone(),
         branch: branch.to_owned(),
-        commit: commit.clone(),
+        commit: Some(commit.clone()),
         expected: expected.cloned(),
     };
     performance

@@ -53,6 +53,15 @@ struct Wish {
 }
 
 impl Log {
+    /// Notes that a call acts from now on: if nobody hears how it ended, because its invocation ended first, it stands in
+    /// the log all the same.
+    pub(crate) fn begin(&self, entry: Entry) -> Begun<'_> {
+        Begun {
+            log: self,
+            entry: Some(entry),
+        }
+    }
+
     /// Adds a call; it is durable soon.
     pub(crate) async fn add(&self, entry: Entry) -> Result<(), Fault> {
         self.0
@@ -72,6 +81,36 @@ impl Log {
             .await
             .map_err(|_gone| writer_is_gone())?;
         kept.await.map_err(|_gone| writer_is_gone())
+    }
+}
+
+/// A call that acts right now.
+#[derive(Debug)]
+pub(crate) struct Begun<'a> {
+    log: &'a Log,
+    entry: Option<Entry>,
+}
+
+impl Begun<'_> {
+    /// Hands the call back; whoever takes it logs it.
+    pub(crate) fn ended(mut self) -> Entry {
+        self.entry.take().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        let cut_off = Wish {
+            entry: Entry {
+                result: "begun, and cut off before it ended".to_owned(),
+                ..entry
+            },
+            durable: None,
+        };
+        if self.log.0.try_send(cut_off).is_err() {
+            tracing::error!("a call of a tool was cut off and could not be logged");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use conductor_domain::DECIDER_VERSION;
 use conductor_domain::id::RunId;
 use conductor_domain::input::Action;
 use conductor_domain::time::{Millis, Timestamp};
@@ -492,6 +493,24 @@ async fn a_replay_finds_nothing_but_what_was_changed() {
     assert!(
         honest.facts > 5 && honest.events > honest.facts && honest.effects > 5,
         "{honest:?}"
+    );
+
+    // What other rules decided is counted, not compared, and its effects are not missed.
+    let older = Arc::new(TamperedLedger::new(stage.memory.clone(), |stream, records| {
+        if *stream == StreamId::Run(r1()) {
+            let current = format!("\"decider\":{DECIDER_VERSION}");
+            for record in records {
+                record.payload = record.payload.replace(&current, "\"decider\":0");
+            }
+        }
+    }));
+    let replayed = replay::replay(older.as_ref(), older.as_ref(), &r1())
+        .await
+        .expect("readable");
+    assert!(replayed.is_equal(), "{:?}", replayed.differences);
+    assert_eq!(
+        (replayed.facts, replayed.effects, replayed.other_rules),
+        (0, 0, honest.facts)
     );
 
     let tampered = Arc::new(TamperedLedger::new(stage.memory.clone(), |stream, records| {

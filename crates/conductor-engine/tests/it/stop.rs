@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use conductor_domain::digest::Digest;
+use conductor_domain::effect::EffectKind;
 use conductor_domain::fault::Fault;
+use conductor_domain::forge::PullRequestState;
 use conductor_domain::hold::HoldKind;
 use conductor_domain::id::RunId;
 use conductor_domain::input::{Action, Input};
 use conductor_domain::instance::InstanceInput;
+use conductor_domain::phase::Phase;
 use conductor_domain::spec::ExecutorName;
 use conductor_domain::time::Millis;
 use conductor_engine::{Engine, Options, audit};
@@ -342,4 +345,53 @@ async fn agents_without_an_executor_leave_their_papers() {
         "{messages:?}"
     );
     assert_eq!(endless.times.load(Ordering::Relaxed), 0);
+}
+
+/// Waits until an effect of this kind waits for another try.
+async fn until_tried(rig: &Rig, run: &RunId, kind: EffectKind) {
+    let mut commits = rig.engine.committed();
+    loop {
+        let effects = rig.stage.memory.effects(run).await.expect("calm weather");
+        if effects
+            .iter()
+            .any(|row| row.kind == kind && row.status == "pending" && row.attempts > 0)
+        {
+            return;
+        }
+        commits.recv().await.expect("the engine is there");
+    }
+}
+
+/// RUN-4, RUN-11: a cancelled run undoes what it did at the forge, though the answer to it was lost.
+#[tokio::test(start_paused = true)]
+async fn what_was_done_without_an_answer_is_undone_after_a_cancel() {
+    let rig = Rig::start_story().await;
+    rig.stage.world.lose_the_answer_to("open a pull request");
+    let run = rig.start_run(1).await;
+    rig.approve(&run).await;
+    until_tried(&rig, &run, EffectKind::OpenPullRequest).await;
+    rig.operate(&run, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    rig.until(&run, |run| run.cleaned_up).await;
+    let archive = rig.stage.forge.archive();
+    let states: Vec<_> = archive
+        .pull_requests
+        .values()
+        .map(|it| it.state.clone())
+        .collect();
+    assert_eq!(states, [PullRequestState::Closed]);
+}
+
+/// RUN-11: a run goes on after a retry, though a commit that nobody heard of had moved its branch.
+#[tokio::test(start_paused = true)]
+async fn a_retry_goes_on_though_an_unheard_commit_moved_the_branch() {
+    let rig = Rig::start_story().await;
+    rig.stage.world.lose_the_answer_to("commit");
+    let run = rig.start_run(1).await;
+    rig.approve(&run).await;
+    until_tried(&rig, &run, EffectKind::CommitWork).await;
+    rig.operate(&run, Action::Retry).await.expect("can be retried");
+    rig.until(&run, |run| matches!(run.phase, Phase::AwaitingMerge(_)))
+        .await;
 }

@@ -367,6 +367,39 @@ async fn an_agent_that_uses_up_its_time_is_ended() {
     assert!(rig.stage.executor.open_sandboxes().is_empty());
 }
 
+/// TOOL-4: a command that the end of its invocation cuts off stands in the log, which is anchored with it.
+#[tokio::test(start_paused = true)]
+async fn a_command_that_is_cut_off_stands_in_the_log() {
+    let agent = FakeAgent::new(|_task, tools| {
+        Box::pin(async move {
+            let command = "send it away; sleep 1d".to_owned();
+            tools.call(ToolRequest::Bash { command }).await?;
+            Ok(AgentEnd::Finished { tokens: 1 })
+        })
+    });
+    let rig = Rig::start(agent).await;
+    rig.stage.world.hang("run a command");
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    let effects = rig.stage.memory.effects(&run).await.expect("calm weather");
+    let invocation = effects.iter().find(|row| row.kind == EffectKind::Invoke);
+    let log = rig
+        .stage
+        .memory
+        .read(&invocation.expect("the Planner was invoked").id)
+        .await
+        .expect("calm weather");
+    let logged: Vec<_> = log
+        .iter()
+        .map(|call| (call.tool.as_str(), call.result.as_str()))
+        .collect();
+    assert_eq!(logged, [("bash", "begun, and cut off before it ended")]);
+    let anchored = rig.records(&run).await;
+    let anchored = anchored.iter().find(|record| record.kind == "invocation_ended");
+    assert!(anchored.expect("it ended").payload.contains(&log[0].hash));
+}
+
 /// RUN-13: what was submitted does not buy off the limit.
 #[tokio::test(start_paused = true)]
 async fn a_submission_does_not_excuse_too_many_tokens() {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use conductor_domain::fault::FaultKind;
 use conductor_domain::id::CommitId;
 use conductor_git::{Git, GitWorkspace, Protocol};
-use conductor_port::workspace::{GitToken, Prepared, Workspace as _};
+use conductor_port::workspace::{GitToken, Prepared, PushOrder, Workspace as _};
 
 use crate::server::{Manner, Server};
 use crate::world::{BRANCH, World, git_ok, identity, repo_at, write};
@@ -249,4 +249,31 @@ async fn only_the_one_branch_is_pushed() {
         .unwrap();
     let refs = git_ok(&world.upstream(), ["for-each-ref", "--format=%(refname)"]);
     assert_eq!(refs, format!("refs/heads/{BRANCH}\nrefs/heads/main\n"));
+}
+
+/// ENV-3, S-12: a branch is taken away from where Conductor put it and from nowhere else; what others pushed stays.
+#[tokio::test]
+async fn only_what_conductor_pushed_is_taken_away() {
+    let (world, base, commit) = ready().await;
+    let name = format!("refs/heads/{BRANCH}");
+    let gone = PushOrder {
+        commit: None,
+        ..world.push_order(&commit, Some(&commit))
+    };
+    let order = world.push_order(&commit, None);
+    world.workspace.push(&order, &world.repo(), None).await.unwrap();
+    git_ok(&world.upstream(), ["update-ref", &name, base.as_str()]);
+    let fault = world
+        .workspace
+        .push(&gone, &world.repo(), None)
+        .await
+        .unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Conflict);
+    assert_eq!(world.upstream_at(&name), Some(base));
+
+    git_ok(&world.upstream(), ["update-ref", &name, commit.as_str()]);
+    for _repeated in 0..2 {
+        world.workspace.push(&gone, &world.repo(), None).await.unwrap();
+        assert_eq!(world.upstream_at(&name), None);
+    }
 }

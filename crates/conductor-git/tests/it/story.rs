@@ -254,3 +254,27 @@ async fn repositories_with_long_ids_work_the_same() {
         .unwrap();
     assert_eq!(world.upstream_at(&format!("refs/heads/{BRANCH}")), Some(commit));
 }
+
+/// RUN-11: a commit that nobody heard of, because it was told to stop, keeps no run from going on, and is not lost.
+#[tokio::test]
+async fn work_goes_on_from_where_the_run_stands() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "unheard\n");
+    let unheard = world.commit(1, &base).await;
+    world.workspace.reset(&world.run, &base).await.unwrap();
+    assert_eq!(world.branch_at(), Some(base.clone()));
+    write(&world.workdir().join("a.txt"), "heard\n");
+    let heard = world.commit(2, &base).await;
+    assert_eq!(world.branch_at(), Some(heard.clone()));
+    assert!(
+        world
+            .tree(heard.as_str())
+            .contains(&("a.txt".to_owned(), "heard\n".to_owned()))
+    );
+    let refs = git_ok(
+        &world.run_repository(),
+        ["for-each-ref", "--points-at", unheard.as_str()],
+    );
+    assert!(refs.contains("refs/conductor/effects/"), "{refs}");
+}

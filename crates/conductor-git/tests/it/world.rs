@@ -153,7 +153,7 @@ impl World {
         PushOrder {
             run: self.run.clone(),
             branch: BRANCH.to_owned(),
-            commit: commit.clone(),
+            commit: Some(commit.clone()),
             expected: expected.cloned(),
         }
     }

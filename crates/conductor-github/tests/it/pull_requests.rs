@@ -299,17 +299,3 @@ async fn closing_is_done_once_and_a_repeat_changes_nothing() {
     let reading = site.client.pull_request(&site.repo, number).await.unwrap();
     assert_eq!(reading.state, PullRequestState::Closed);
 }
-
-/// ENV-3.
-#[tokio::test]
-async fn deleting_a_branch_is_done_once_and_a_repeat_changes_nothing() {
-    let site = Site::start().await;
-    site.push_change("# Oiled widgets\n").await;
-    site.client.delete_branch(&site.repo, BRANCH).await.unwrap();
-    assert_eq!(site.forge.branch(REPO, BRANCH).unwrap(), None);
-    site.client.delete_branch(&site.repo, BRANCH).await.unwrap();
-    assert!(
-        site.client.delete_branch(&site.repo, "main").await.is_err(),
-        "the default branch stays"
-    );
-}

@@ -92,8 +92,8 @@ impl State {
             EffectChange::Stop { id } => {
                 let mut kept = self.find(batch, id, changed)?;
                 match kept.status {
-                    Status::Pending => kept.status = Status::Done,
-                    Status::Leased => {}
+                    Status::Pending if kept.attempts == 0 => kept.status = Status::Done,
+                    Status::Pending | Status::Leased => {}
                     Status::Done => return Ok(()),
                 }
                 kept.stop = true;

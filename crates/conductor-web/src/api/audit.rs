@@ -41,12 +41,15 @@ pub struct ReplayView {
     /// The run.
     #[schemars(with = "String")]
     pub run: RunId,
-    /// Whether every decision was the same again.
+    /// Whether every decision that could be recomputed was the same again.
     pub same: bool,
     /// How many decisions were recomputed.
     pub decisions: u64,
     /// How many events they made.
     pub events: u64,
+    /// How many decisions were made by another version of the rules; only that version can recompute them.
+    #[serde(default)]
+    pub other_rules: u64,
     /// Where it differs.
     pub differences: Vec<ReplayDifference>,
 }

@@ -20,6 +20,12 @@ pub(crate) async fn replay(session: &Session, run: &RunId) -> Result<Exit, Failu
             count(replay.events, "event"),
             count(replay.differences.len(), "difference")
         );
+        if replay.other_rules > 0 {
+            text.push_str(&format!(
+                "  {} made by another version of the rules, which alone can recompute them\n",
+                count(replay.other_rules, "decision")
+            ));
+        }
         for difference in &replay.differences {
             text.push_str(&format!(
                 "  {}: {}\n",
@@ -32,8 +38,8 @@ pub(crate) async fn replay(session: &Session, run: &RunId) -> Result<Exit, Failu
     if replay.same {
         return Ok(Exit::Ok);
     }
-    session.out.talk(
-        "hint: `conductor audit verify` tells whether the log was changed; if not, another version of Conductor decided",
-    );
+    session
+        .out
+        .talk("hint: `conductor audit verify` tells whether the log was changed");
     Ok(Exit::Failed)
 }
