@@ -11,6 +11,7 @@ mod flaw;
 mod expectation;
 mod relief;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
@@ -162,7 +163,7 @@ impl Authority {
 
     /// Decides.
     pub fn judge(&self, request: &Request) -> Verdict {
-        match self.applying(request) {
+        match self.applying(request, &[]) {
             Ok(applying) => verdict(&applying),
             Err(unfit) => unfit,
         }
@@ -170,14 +171,15 @@ impl Authority {
 
     /// Decides, and lists every policy that had a say, the deciding one first.
     pub fn explain(&self, request: &Request) -> (Verdict, Vec<Rule>) {
-        match self.applying(request) {
+        match self.applying(request, &[]) {
             Ok(applying) => (verdict(&applying), applying.into_iter().cloned().collect()),
             Err(unfit) => (unfit, Vec::new()),
         }
     }
 
-    /// Lists the policies that apply and count most, the strictest first.
-    fn applying(&self, request: &Request) -> Result<Vec<&Rule>, Verdict> {
+    /// Lists the policies that apply and count most, the strictest first. A lifted one that forbids is not asked; one that
+    /// asks a person is, because it permits as well.
+    fn applying(&self, request: &Request, lifted: &[&str]) -> Result<Vec<&Rule>, Verdict> {
         let unfit = |why: String| Verdict {
             ruling: Ruling::Deny,
             reason: why,
@@ -186,7 +188,14 @@ impl Authority {
         let (asked, entities) = request.compile(&SCHEMA).map_err(unfit)?;
         let policies = self.policies.get(&request.action);
         let policies = policies.ok_or_else(|| unfit("there is no such action".to_owned()))?;
-        let response = Authorizer::new().is_authorized(&asked, policies, &entities);
+        let mut policies = Cow::Borrowed(policies);
+        for rule in lifted.iter().filter_map(|id| self.rules.get(*id)) {
+            if rule.ruling == Ruling::Deny {
+                let removed = policies.to_mut().remove_static(PolicyId::new(&rule.id));
+                removed.map_err(|error| unfit(format!("`{}` could not be lifted: {error}", rule.id)))?;
+            }
+        }
+        let response = Authorizer::new().is_authorized(&asked, &policies, &entities);
         // A policy that could not be evaluated must not count as one that did not apply.
         if let Some(error) = response.diagnostics().errors().next() {
             return Err(unfit(format!("a policy could not be evaluated: {error}")));

@@ -5,6 +5,7 @@ mod secrets;
 mod redaction;
 mod authority;
 mod final_policies;
+mod lifting;
 mod inspection;
 mod supply;
 mod seeds;
