@@ -8,6 +8,7 @@
 
 mod request;
 mod flaw;
+mod careless;
 mod expectation;
 mod relief;
 
@@ -108,14 +109,14 @@ impl Authority {
         Arc::clone(&ALONE)
     }
 
-    /// Compiles the shipped policies with further layers over them, in the order of their layers. What could never apply is
-    /// refused here, before it is stored; a run that locked such a policy goes on without its having a say.
+    /// Compiles the shipped policies with further layers over them, in the order of their layers. What could never apply, or
+    /// would not do what it says, is refused here, before it is stored; a run that locked such a policy goes on as it began.
     pub fn new(layers: &[(Layer, &str)]) -> Result<Self, Vec<Flaw>> {
         let shipped = (Layer::Shipped, SHIPPED);
         let authority = Self::locked(&[layers, &[shipped]].concat())?;
-        let idle = layers.iter().flat_map(|(layer, text)| idle(*layer, text));
-        let idle: Vec<Flaw> = idle.collect();
-        if idle.is_empty() { Ok(authority) } else { Err(idle) }
+        let vain = layers.iter().flat_map(|(layer, text)| vain(*layer, text));
+        let vain: Vec<Flaw> = vain.collect();
+        if vain.is_empty() { Ok(authority) } else { Err(vain) }
     }
 
     /// Compiles exactly these layers, as a run keeps them: what is shipped now does not count unless it is among them.
@@ -250,9 +251,16 @@ pub fn address(texts: impl IntoIterator<Item = (Layer, Digest)>) -> Digest {
 /// Checks one layer's text by itself, as before it is saved.
 pub fn check(layer: Layer, text: &str) -> Vec<Flaw> {
     match read(layer, text) {
-        Ok(_policies) => idle(layer, text),
+        Ok(_policies) => vain(layer, text),
         Err(flaws) => flaws,
     }
+}
+
+/// Finds what a valid text says in vain.
+fn vain(layer: Layer, text: &str) -> Vec<Flaw> {
+    let mut flaws = idle(layer, text);
+    flaws.extend(careless::flaws(layer, text));
+    flaws
 }
 
 /// Finds policies that nobody's question could ever fall under: one that is taken must have an effect (SEC-1).
@@ -268,6 +276,29 @@ fn idle(layer: Layer, text: &str) -> Vec<Flaw> {
         .collect()
 }
 
+/// Makes what tells where a policy of the text begins, by the number that Cedar gave it.
+fn begin(text: &str) -> impl Fn(&PolicyId) -> usize {
+    let beginnings = flaw::beginnings(text);
+    move |id| {
+        let number = AsRef::<str>::as_ref(id).strip_prefix("policy");
+        let number = number.and_then(|number| number.parse::<usize>().ok());
+        number
+            .and_then(|number| beginnings.get(number).copied())
+            .unwrap_or(0)
+    }
+}
+
+/// Lists the policies of a text in the order they are written in, each with where it begins.
+fn placed<'a>(set: &'a PolicySet, text: &str) -> Vec<(usize, &'a cedar_policy::Policy)> {
+    let begin = begin(text);
+    let mut policies: Vec<_> = set
+        .policies()
+        .map(|policy| (begin(policy.id()), policy))
+        .collect();
+    policies.sort_by_key(|(at, _)| *at);
+    policies
+}
+
 /// Reads one layer: every policy valid, with an id of its own and a reason, and where it begins.
 fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usize)>, Vec<Flaw>> {
     let set = PolicySet::from_str(text).map_err(|errors| flaw::of_parsing(layer, text, &errors))?;
@@ -278,25 +309,13 @@ fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usi
             .validation_errors()
             .map(|error| Flaw::of(layer, text, error)),
     );
-    let beginnings = flaw::beginnings(text);
-    let begin = |id: &PolicyId| {
-        let number = AsRef::<str>::as_ref(id).strip_prefix("policy");
-        let number = number.and_then(|number| number.parse::<usize>().ok());
-        number
-            .and_then(|number| beginnings.get(number).copied())
-            .unwrap_or(0)
-    };
+    let begin = begin(text);
     if let Some(template) = set.templates().next() {
         let message = "templates are not supported".to_owned();
         flaws.push(Flaw::at(layer, text, begin(template.id()), message));
     }
-    let mut policies: Vec<_> = set
-        .policies()
-        .map(|policy| (begin(policy.id()), policy))
-        .collect();
-    policies.sort_by_key(|(at, _)| *at);
     let mut read: Vec<(Rule, cedar_policy::Policy, usize)> = Vec::new();
-    for (at, policy) in policies {
+    for (at, policy) in placed(&set, text) {
         match rule(layer, policy) {
             Ok(rule) if read.iter().any(|(other, ..)| other.id == rule.id) => {
                 let message = format!("two policies have the id `{}`", rule.id);

@@ -6,6 +6,7 @@ mod redaction;
 mod authority;
 mod final_policies;
 mod lifting;
+mod flaws;
 mod inspection;
 mod supply;
 mod seeds;
