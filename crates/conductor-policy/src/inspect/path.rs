@@ -110,6 +110,41 @@ fn scripts(manifest: &[u8]) -> Option<Value> {
     )
 }
 
+/// Tells whether a file of this name is written and read by people, or run as it stands: none that holds zeros is what it says.
+pub(super) fn is_text(path: &str) -> bool {
+    const NAMES: [&str; 16] = [
+        "makefile",
+        "gnumakefile",
+        "justfile",
+        "rakefile",
+        "gemfile",
+        "pipfile",
+        "podfile",
+        "dockerfile",
+        "containerfile",
+        "jenkinsfile",
+        "vagrantfile",
+        "procfile",
+        "gradlew",
+        "mvnw",
+        "readme",
+        "license",
+    ];
+    const ENDINGS: &str = " adb ads adoc asm asp aspx astro awk bash bat bazel bzl c cc cfg cjs clj cljs cmake cmd conf cpp cs \
+        cshtml csproj css csv cts cxx d dart diff dockerfile edn el elm erl ex exs f90 fish fs fsproj fsx gd gemspec go gql \
+        gradle graphql groovy h hbs hcl hh hpp hrl hs htm html hxx in inc ini ipynb java jl js json json5 jsonc jsonl jsp jsx \
+        just kt kts less lock lua m m4 md mdx mjs mk ml mli mm mod mts nim nix nu patch php pl pm po pom properties props proto \
+        ps1 psd1 psm1 py pyi pyx r rake rb rego rs rst sass sbt scala scss sh sol sql star sum sv svelte svg swift targets tcl tex \
+        tf tfvars toml ts tsv tsx txt v vb vhd vim vue wat work xml xsd xsl yaml yml zig zsh ";
+    let name = last(path).to_lowercase();
+    // A hidden file without an ending of its own configures something.
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((&name, ""));
+    let is_configuration = stem.is_empty() && !ending.is_empty() && ending != "ds_store";
+    is_configuration
+        || NAMES.contains(&name.as_str())
+        || ENDINGS.split_whitespace().any(|known| known == ending)
+}
+
 /// Tells whether a planned path covers a changed one; a plan may name a directory with a `/` at its end (S-51).
 pub(super) fn covers(planned: &str, path: &str) -> bool {
     planned == path || (planned.ends_with('/') && path.starts_with(planned))

@@ -328,6 +328,54 @@ fn hidden_characters_are_found_and_shown_as_codes() {
     assert_eq!(visible("plain\n\ttext").text, "plain\n\ttext");
 }
 
+/// SEC-4, S-48: hostile: a byte of zero makes no file one that nobody looks at.
+#[test]
+fn a_zero_byte_hides_nothing() {
+    let hidden = |line| (line, Subject::HiddenText, NeedsApproval);
+    let pattern = |line| (line, Subject::Pattern("no-console".to_owned()), NeedsApproval);
+    assert_eq!(of("web/logo", "", "\0\nconsole.log(1)\n"), [pattern(2)]);
+    assert_eq!(
+        of("web/a.js", "", "// \0\nconsole.log(1)\nlet a\u{202e} = 1;\n"),
+        [hidden(0), pattern(2), hidden(3)]
+    );
+    // What was text is looked at as text, whatever its name.
+    let long = "x".repeat(20_000);
+    assert_eq!(
+        of("web/run", "a\n", &format!("a\n\0zero\u{200b}width\n{long}\n")),
+        [hidden(0), hidden(2), (3, Subject::LongLine, NeedsApproval)]
+    );
+    let told = &whole("src/a.rs", "", "fn a() {}\0\n")[0];
+    assert_eq!(
+        (told.line, told.evidence.as_str()),
+        (
+            0,
+            "bytes of zero make it binary, so that a reader is shown none of its lines"
+        )
+    );
+    for source in [
+        "a.PY",
+        "Makefile",
+        "docs/a.md",
+        "Cargo.lock",
+        "a.yaml",
+        "Dockerfile",
+        ".npmrc",
+    ] {
+        assert!(of(source, "", "\0").contains(&hidden(0)), "{source}");
+    }
+    // What is binary by nature, and stays so, is not asked about for that.
+    for binary in ["a.png", "a.wasm", "bun.lockb", "run"] {
+        let objections = of(binary, "\0\u{200b}", "\0\u{200b}\n\0\u{200b}");
+        assert!(!objections.contains(&hidden(0)), "{binary}: {objections:?}");
+    }
+    assert_eq!(of("web/picture.png", "", "\0\u{200b}"), []);
+    // A zero far behind the beginning is a hidden character of its line.
+    assert_eq!(
+        of("a.rs", "", &format!("{}\0\n", "a\n".repeat(4001))),
+        [hidden(4002)]
+    );
+}
+
 /// SEC-4: patterns of operators run in linear time, or are refused.
 #[test]
 fn patterns_apply_where_they_say_and_explosive_ones_are_refused() {
