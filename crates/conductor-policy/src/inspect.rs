@@ -216,7 +216,7 @@ impl Inspector {
         };
         if size > limit || unread {
             objections.push(Objection {
-                path: hidden::visible(change.path).text,
+                path: hidden::visible_name(change.path).text,
                 line: 0,
                 subject,
                 severity: Severity::NeedsApproval,
@@ -239,7 +239,7 @@ impl Inspector {
             text.get(start..end).unwrap_or_default()
         };
         let is_added = |line: usize| !old.contains(line_text(line));
-        let path = hidden::visible(change.path).text;
+        let path = hidden::visible_name(change.path).text;
         let mut object = |line, subject, severity, evidence: String| {
             objections.push(Objection {
                 path: path.clone(),
@@ -322,7 +322,7 @@ impl Inspector {
 fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) {
     let mut object = |subject, severity, evidence: &str| {
         objections.push(Objection {
-            path: hidden::visible(change.path).text,
+            path: hidden::visible_name(change.path).text,
             line: 0,
             subject,
             severity,
@@ -358,7 +358,7 @@ fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) 
     if let Some(what) = path::harness(change.path, change.before.bytes(), change.after.bytes()) {
         object(Subject::Harness, Severity::NeedsApproval, what);
     }
-    if hidden::visible(change.path).count > 0 {
+    if hidden::visible_name(change.path).count > 0 {
         object(
             Subject::HiddenText,
             Severity::NeedsApproval,

@@ -376,6 +376,47 @@ fn a_zero_byte_hides_nothing() {
     );
 }
 
+/// SEC-4, S-48: hostile: what makes a symbol an emoji hides nothing in a name.
+#[test]
+fn the_emoji_selector_is_left_alone_after_a_symbol_only() {
+    let hidden = |line| (line, Subject::HiddenText, NeedsApproval);
+    for line in [
+        "let is_admin\u{fe0f} = true;",
+        "\u{fe0f}",
+        "é\u{fe0f}",
+        "日\u{fe0f}",
+        "1\u{fe0f}",
+        "-\u{fe0f}",
+        "❤\u{fe0f}\u{fe0f}",
+        "\u{3000}\u{fe0f}",
+        "a\u{fe0f}\u{20e3}",
+    ] {
+        assert_eq!(of("a.rs", "", line), [hidden(1)], "{line:?}");
+    }
+    for line in [
+        "❤\u{fe0f} fine",
+        "⚠\u{fe0f}",
+        "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3}",
+        "🛠\u{fe0f}",
+    ] {
+        assert_eq!(of("a.rs", "", line), [], "{line:?}");
+        assert_eq!(visible(line).text, line);
+    }
+    for path in [
+        "src/a\u{fe0f}.rs",
+        "docs/❤\u{fe0f}.md",
+        "docs/1\u{fe0f}\u{20e3}.md",
+    ] {
+        let found = whole(path, "", "x\n");
+        let told: Vec<_> = found
+            .iter()
+            .map(|one| (one.line, one.subject.clone(), one.severity))
+            .collect();
+        assert_eq!(told, [hidden(0)], "{path:?}");
+        assert!(found[0].path.contains("⟨U+FE0F⟩"), "{found:?}");
+    }
+}
+
 /// SEC-4: patterns of operators run in linear time, or are refused.
 #[test]
 fn patterns_apply_where_they_say_and_explosive_ones_are_refused() {
