@@ -417,6 +417,113 @@ fn the_emoji_selector_is_left_alone_after_a_symbol_only() {
     }
 }
 
+/// S-19: a file that chooses, configures or replaces what runs the tests is asked about.
+#[test]
+fn what_decides_how_tests_are_run_is_known_by_name() {
+    for path in [
+        ".npmrc",
+        "web/.yarnrc.yml",
+        ".yarnrc",
+        ".pnpmfile.cjs",
+        "bunfig.toml",
+        "vite.config.ts",
+        "vitest.config.mts",
+        "vitest.workspace.ts",
+        ".mocharc.cjs",
+        ".mocharc.yaml",
+        ".mocharc",
+        "pytest.ini",
+        ".pytest.ini",
+        "tox.ini",
+        "Taskfile.yml",
+        "Taskfile.yaml",
+        "taskfile.dist.yaml",
+        "justfile",
+        ".justfile",
+        "tests.just",
+        "CMakeLists.txt",
+        "cmake/CTestTestfile.cmake",
+        "gradle/wrapper/gradle-wrapper.properties",
+        ".mvn/jvm.config",
+        ".mvn/wrapper/maven-wrapper.properties",
+    ] {
+        assert_eq!(
+            of(path, "", "x\n"),
+            [(0, Subject::Harness, NeedsApproval)],
+            "{path}"
+        );
+    }
+    for path in [
+        "docs/npmrc.md",
+        "vite.md",
+        "src/mocharc.js",
+        "just",
+        "lists.txt",
+        "src/pytest.rs",
+    ] {
+        assert_eq!(of(path, "", "x\n"), [], "{path}");
+    }
+}
+
+/// S-19: `pyproject.toml` holds dependencies, words about the project, and what runs its tests: only the last is harness.
+#[test]
+fn a_pyproject_is_harness_where_it_steers_tools() {
+    let old = "[project]\nname = \"a\"\nversion = \"1\"\ndependencies = [\"b\"]\n[build-system]\nrequires = [\"hatchling\"]\n\
+               build-backend = \"hatchling.build\"\n[tool.pytest.ini_options]\naddopts = \"-q\"\n";
+    let harness = [(0, Subject::Harness, NeedsApproval)];
+    for (from, to) in [
+        ("addopts = \"-q\"", "addopts = \"-q --co\""),
+        ("hatchling.build\"", "evil\"\nbackend-path = [\".\"]"),
+        (
+            "[tool.pytest",
+            "[project.entry-points.pytest11]\nx = \"x\"\n[tool.pytest",
+        ),
+        (
+            "[tool.pytest",
+            "[tool.hatch.envs.test.scripts]\nrun = \"true\"\n[tool.pytest",
+        ),
+        ("[tool.pytest", "not toml ["),
+    ] {
+        assert_eq!(
+            of("a/pyproject.toml", old, &old.replace(from, to)),
+            harness,
+            "{to}"
+        );
+    }
+    assert_eq!(of("pyproject.toml", "", old), harness);
+    assert_eq!(of("pyproject.toml", old, ""), harness);
+    for (from, to) in [
+        ("version = \"1\"", "version = \"2\"\ndescription = \"words\""),
+        ("[\"b\"]", "[\"b>=2\", \"c\"]"),
+        (
+            "[tool.pytest",
+            "[dependency-groups]\ntest = [\"pytest\"]\n[tool.pytest",
+        ),
+        (
+            "[tool.pytest",
+            "[tool.poetry.dependencies]\nc = \"1\"\n[tool.pytest",
+        ),
+        ("-q\"", "-q\" # quiet"),
+    ] {
+        assert_eq!(of("pyproject.toml", old, &old.replace(from, to)), [], "{to}");
+    }
+    let words = "[project]\nname = \"a\"\ndependencies = []\n";
+    assert_eq!(of("pyproject.toml", "", words), []);
+}
+
+/// S-19: hostile: a manifest that some tool reads and this one does not is not taken for the same as before.
+#[test]
+fn two_manifests_that_cannot_be_read_are_not_the_same() {
+    let old = "\u{feff}{\"scripts\": {\"test\": \"jest\"}}";
+    for (path, before) in [("package.json", old), ("pyproject.toml", "[tool.x")] {
+        let found = of(path, before, &before.replace("jest", "true").replace(".x", ".y"));
+        assert!(
+            found.contains(&(0, Subject::Harness, NeedsApproval)),
+            "{path}: {found:?}"
+        );
+    }
+}
+
 /// SEC-4: patterns of operators run in linear time, or are refused.
 #[test]
 fn patterns_apply_where_they_say_and_explosive_ones_are_refused() {
