@@ -8,9 +8,11 @@
 
 mod request;
 mod flaw;
+mod careless;
 mod expectation;
 mod relief;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
@@ -107,14 +109,14 @@ impl Authority {
         Arc::clone(&ALONE)
     }
 
-    /// Compiles the shipped policies with further layers over them, in the order of their layers. What could never apply is
-    /// refused here, before it is stored; a run that locked such a policy goes on without its having a say.
+    /// Compiles the shipped policies with further layers over them, in the order of their layers. What could never apply, or
+    /// would not do what it says, is refused here, before it is stored; a run that locked such a policy goes on as it began.
     pub fn new(layers: &[(Layer, &str)]) -> Result<Self, Vec<Flaw>> {
         let shipped = (Layer::Shipped, SHIPPED);
         let authority = Self::locked(&[layers, &[shipped]].concat())?;
-        let idle = layers.iter().flat_map(|(layer, text)| idle(*layer, text));
-        let idle: Vec<Flaw> = idle.collect();
-        if idle.is_empty() { Ok(authority) } else { Err(idle) }
+        let vain = layers.iter().flat_map(|(layer, text)| vain(*layer, text));
+        let vain: Vec<Flaw> = vain.collect();
+        if vain.is_empty() { Ok(authority) } else { Err(vain) }
     }
 
     /// Compiles exactly these layers, as a run keeps them: what is shipped now does not count unless it is among them.
@@ -162,7 +164,7 @@ impl Authority {
 
     /// Decides.
     pub fn judge(&self, request: &Request) -> Verdict {
-        match self.applying(request) {
+        match self.applying(request, &[]) {
             Ok(applying) => verdict(&applying),
             Err(unfit) => unfit,
         }
@@ -170,14 +172,15 @@ impl Authority {
 
     /// Decides, and lists every policy that had a say, the deciding one first.
     pub fn explain(&self, request: &Request) -> (Verdict, Vec<Rule>) {
-        match self.applying(request) {
+        match self.applying(request, &[]) {
             Ok(applying) => (verdict(&applying), applying.into_iter().cloned().collect()),
             Err(unfit) => (unfit, Vec::new()),
         }
     }
 
-    /// Lists the policies that apply and count most, the strictest first.
-    fn applying(&self, request: &Request) -> Result<Vec<&Rule>, Verdict> {
+    /// Lists the policies that apply and count most, the strictest first. A lifted one that forbids is not asked; one that
+    /// asks a person is, because it permits as well.
+    fn applying(&self, request: &Request, lifted: &[&str]) -> Result<Vec<&Rule>, Verdict> {
         let unfit = |why: String| Verdict {
             ruling: Ruling::Deny,
             reason: why,
@@ -186,7 +189,14 @@ impl Authority {
         let (asked, entities) = request.compile(&SCHEMA).map_err(unfit)?;
         let policies = self.policies.get(&request.action);
         let policies = policies.ok_or_else(|| unfit("there is no such action".to_owned()))?;
-        let response = Authorizer::new().is_authorized(&asked, policies, &entities);
+        let mut policies = Cow::Borrowed(policies);
+        for rule in lifted.iter().filter_map(|id| self.rules.get(*id)) {
+            if rule.ruling == Ruling::Deny {
+                let removed = policies.to_mut().remove_static(PolicyId::new(&rule.id));
+                removed.map_err(|error| unfit(format!("`{}` could not be lifted: {error}", rule.id)))?;
+            }
+        }
+        let response = Authorizer::new().is_authorized(&asked, &policies, &entities);
         // A policy that could not be evaluated must not count as one that did not apply.
         if let Some(error) = response.diagnostics().errors().next() {
             return Err(unfit(format!("a policy could not be evaluated: {error}")));
@@ -241,9 +251,16 @@ pub fn address(texts: impl IntoIterator<Item = (Layer, Digest)>) -> Digest {
 /// Checks one layer's text by itself, as before it is saved.
 pub fn check(layer: Layer, text: &str) -> Vec<Flaw> {
     match read(layer, text) {
-        Ok(_policies) => idle(layer, text),
+        Ok(_policies) => vain(layer, text),
         Err(flaws) => flaws,
     }
+}
+
+/// Finds what a valid text says in vain.
+fn vain(layer: Layer, text: &str) -> Vec<Flaw> {
+    let mut flaws = idle(layer, text);
+    flaws.extend(careless::flaws(layer, text));
+    flaws
 }
 
 /// Finds policies that nobody's question could ever fall under: one that is taken must have an effect (SEC-1).
@@ -259,6 +276,29 @@ fn idle(layer: Layer, text: &str) -> Vec<Flaw> {
         .collect()
 }
 
+/// Makes what tells where a policy of the text begins, by the number that Cedar gave it.
+fn begin(text: &str) -> impl Fn(&PolicyId) -> usize {
+    let beginnings = flaw::beginnings(text);
+    move |id| {
+        let number = AsRef::<str>::as_ref(id).strip_prefix("policy");
+        let number = number.and_then(|number| number.parse::<usize>().ok());
+        number
+            .and_then(|number| beginnings.get(number).copied())
+            .unwrap_or(0)
+    }
+}
+
+/// Lists the policies of a text in the order they are written in, each with where it begins.
+fn placed<'a>(set: &'a PolicySet, text: &str) -> Vec<(usize, &'a cedar_policy::Policy)> {
+    let begin = begin(text);
+    let mut policies: Vec<_> = set
+        .policies()
+        .map(|policy| (begin(policy.id()), policy))
+        .collect();
+    policies.sort_by_key(|(at, _)| *at);
+    policies
+}
+
 /// Reads one layer: every policy valid, with an id of its own and a reason, and where it begins.
 fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usize)>, Vec<Flaw>> {
     let set = PolicySet::from_str(text).map_err(|errors| flaw::of_parsing(layer, text, &errors))?;
@@ -269,25 +309,13 @@ fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usi
             .validation_errors()
             .map(|error| Flaw::of(layer, text, error)),
     );
-    let beginnings = flaw::beginnings(text);
-    let begin = |id: &PolicyId| {
-        let number = AsRef::<str>::as_ref(id).strip_prefix("policy");
-        let number = number.and_then(|number| number.parse::<usize>().ok());
-        number
-            .and_then(|number| beginnings.get(number).copied())
-            .unwrap_or(0)
-    };
+    let begin = begin(text);
     if let Some(template) = set.templates().next() {
         let message = "templates are not supported".to_owned();
         flaws.push(Flaw::at(layer, text, begin(template.id()), message));
     }
-    let mut policies: Vec<_> = set
-        .policies()
-        .map(|policy| (begin(policy.id()), policy))
-        .collect();
-    policies.sort_by_key(|(at, _)| *at);
     let mut read: Vec<(Rule, cedar_policy::Policy, usize)> = Vec::new();
-    for (at, policy) in policies {
+    for (at, policy) in placed(&set, text) {
         match rule(layer, policy) {
             Ok(rule) if read.iter().any(|(other, ..)| other.id == rule.id) => {
                 let message = format!("two policies have the id `{}`", rule.id);

@@ -114,7 +114,7 @@ pub enum Subject {
     LargeFile,
     /// A line that nobody can read.
     LongLine,
-    /// Characters that are not seen, or that turn the direction of text.
+    /// Characters that are not seen, or that turn the direction of text; also a text that is shown as a binary.
     HiddenText,
     /// A path of letters from scripts that look alike.
     MixedScripts,
@@ -216,7 +216,7 @@ impl Inspector {
         };
         if size > limit || unread {
             objections.push(Objection {
-                path: hidden::visible(change.path).text,
+                path: hidden::visible_name(change.path).text,
                 line: 0,
                 subject,
                 severity: Severity::NeedsApproval,
@@ -225,7 +225,8 @@ impl Inspector {
         }
     }
 
-    /// Judges what was added, line by line.
+    /// Judges what was added, line by line. Patterns are looked for in every file; what only a reader would miss is looked for
+    /// in what is read, and a byte of zero in a source makes it none that is not (S-48).
     fn content(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
         let text = change.after.bytes();
         let old: BTreeSet<&[u8]> = change.before.bytes().split(|byte| *byte == b'\n').collect();
@@ -238,7 +239,7 @@ impl Inspector {
             text.get(start..end).unwrap_or_default()
         };
         let is_added = |line: usize| !old.contains(line_text(line));
-        let path = hidden::visible(change.path).text;
+        let path = hidden::visible_name(change.path).text;
         let mut object = |line, subject, severity, evidence: String| {
             objections.push(Objection {
                 path: path.clone(),
@@ -261,19 +262,34 @@ impl Inspector {
                 object(line, Subject::Secret, severity, sighting.kind.to_string());
             }
         }
-        if is_binary(text) {
-            return;
+        let is_binary = is_binary(text);
+        let is_disguised = is_binary && (was_text(change.before) || path::is_text(change.path));
+        if is_disguised {
+            let evidence = "bytes of zero make it binary, so that a reader is shown none of its lines";
+            object(
+                0,
+                Subject::HiddenText,
+                Severity::NeedsApproval,
+                evidence.to_owned(),
+            );
         }
+        let is_read = !is_binary || is_disguised;
         for line in (1..=starts.len()).filter(|line| is_added(*line)) {
             let written = line_text(line);
-            if written.len() > self.limits.line {
+            if is_read && written.len() > self.limits.line {
                 let evidence = format!("{} bytes, the limit is {}", written.len(), self.limits.line);
                 object(line, Subject::LongLine, Severity::NeedsApproval, evidence);
             }
             let shown = String::from_utf8_lossy(written);
             let shown = shown.strip_suffix('\r').unwrap_or(&shown);
             let seen = hidden::visible(shown);
-            if seen.count > 0 {
+            // Those of a disguised file are told once for all of it.
+            let zeros = if is_disguised {
+                shown.matches('\0').count()
+            } else {
+                0
+            };
+            if is_read && seen.count > zeros {
                 object(
                     line,
                     Subject::HiddenText,
@@ -306,7 +322,7 @@ impl Inspector {
 fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) {
     let mut object = |subject, severity, evidence: &str| {
         objections.push(Objection {
-            path: hidden::visible(change.path).text,
+            path: hidden::visible_name(change.path).text,
             line: 0,
             subject,
             severity,
@@ -342,7 +358,7 @@ fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) 
     if let Some(what) = path::harness(change.path, change.before.bytes(), change.after.bytes()) {
         object(Subject::Harness, Severity::NeedsApproval, what);
     }
-    if hidden::visible(change.path).count > 0 {
+    if hidden::visible_name(change.path).count > 0 {
         object(
             Subject::HiddenText,
             Severity::NeedsApproval,
@@ -385,6 +401,15 @@ fn severity(kind: FindingKind) -> Severity {
     }
 }
 
+/// Tells whether something that people could read stood there.
+fn was_text(before: Side<'_>) -> bool {
+    match before {
+        Side::File(bytes) => !bytes.is_empty() && !is_binary(bytes),
+        Side::Absent | Side::Unread { .. } | Side::Link => false,
+    }
+}
+
+/// Tells what git and the forge show no lines of.
 fn is_binary(bytes: &[u8]) -> bool {
     memchr::memchr(0, bytes.get(..8000).unwrap_or(bytes)).is_some()
 }

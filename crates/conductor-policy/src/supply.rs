@@ -9,6 +9,11 @@ mod javascript;
 mod other;
 mod python;
 mod rust;
+mod plain;
+pub(crate) mod beside;
+
+pub use beside::only_dependencies_changed;
+pub use plain::is_plain;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -144,9 +149,10 @@ fn reading(path: &str) -> Option<(&'static str, Reading)> {
         "poetry.lock" | "uv.lock" | "pdm.lock" => ("pypi", By(python::lock)),
         "Pipfile.lock" => ("pypi", By(python::pipfile_lock)),
         "go.mod" => ("go", Lines(other::go_mod)),
-        "go.sum" => ("go", By(other::go_sum)),
-        "Gemfile" => ("rubygems", By(other::gemfile)),
-        "Gemfile.lock" => ("rubygems", Lines(other::gemfile_lock)),
+        "go.sum" | "go.work.sum" => ("go", By(other::go_sum)),
+        "go.work" => ("go", Unknown),
+        "Gemfile" | "gems.rb" => ("rubygems", By(other::gemfile)),
+        "Gemfile.lock" | "gems.locked" => ("rubygems", Lines(other::gemfile_lock)),
         "composer.json" => ("composer", By(other::composer)),
         "composer.lock" => ("composer", By(other::composer_lock)),
         "pom.xml"
@@ -156,10 +162,24 @@ fn reading(path: &str) -> Option<(&'static str, Reading)> {
         | "settings.gradle.kts"
         | "gradle.lockfile"
         | "libs.versions.toml"
+        | "gradle-wrapper.properties"
         | "build.sbt" => ("maven", Unknown),
-        "packages.config" | "packages.lock.json" | "Directory.Packages.props" => ("nuget", Unknown),
-        "Pipfile" | "setup.py" | "setup.cfg" | "environment.yml" => ("pypi", Unknown),
-        "bun.lock" | "bun.lockb" | "deno.json" | "deno.lock" => ("npm", Unknown),
+        "extensions.xml" if path == ".mvn/extensions.xml" || path.ends_with("/.mvn/extensions.xml") => {
+            ("maven", Unknown)
+        }
+        "packages.config"
+        | "packages.lock.json"
+        | "Directory.Packages.props"
+        | "Directory.Build.props"
+        | "Directory.Build.targets" => ("nuget", Unknown),
+        name if name.eq_ignore_ascii_case("nuget.config") => ("nuget", Unknown),
+        "Pipfile" | "setup.py" | "setup.cfg" | "environment.yml" | "environment.yaml" | "uv.toml" => {
+            ("pypi", Unknown)
+        }
+        name if name.starts_with("pylock.") && has_end(name, &["toml"]) => ("pypi", Unknown),
+        "bun.lock" | "bun.lockb" | "deno.json" | "deno.jsonc" | "deno.lock" | "pnpm-workspace.yaml" => {
+            ("npm", Unknown)
+        }
         "mix.exs" | "mix.lock" => ("hex", Unknown),
         "pubspec.yaml" | "pubspec.lock" => ("pub", Unknown),
         "Package.swift" | "Package.resolved" | "Podfile" | "Podfile.lock" => ("swift", Unknown),
@@ -167,14 +187,17 @@ fn reading(path: &str) -> Option<(&'static str, Reading)> {
         ".terraform.lock.hcl" => ("terraform", Unknown),
         name if name.ends_with(".csproj") || name.ends_with(".fsproj") => ("nuget", Unknown),
         name if name.ends_with(".gemspec") => ("rubygems", Unknown),
-        name if name.starts_with("requirements") && has_end(name, &["txt", "in"]) => {
-            ("pypi", Lines(python::requirements))
-        }
-        name if has_end(name, &["txt"]) && path.contains("requirements/") => {
-            ("pypi", Lines(python::requirements))
-        }
+        _ if is_requirements(path) => ("pypi", Lines(python::requirements)),
         _ => return None,
     })
+}
+
+/// Tells whether a file lists requirements or constraints for pip; which name it has is up to whoever wrote it.
+fn is_requirements(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_called_so = name.contains("requirements") || name.starts_with("constraints");
+    let is_among_them = folders.split('/').any(|folder| folder.ends_with("requirements"));
+    has_end(name, &["txt", "in"]) && (is_called_so || is_among_them)
 }
 
 fn has_end(name: &str, ends: &[&str]) -> bool {

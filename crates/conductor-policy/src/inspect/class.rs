@@ -10,8 +10,27 @@ use crate::supply;
 /// Words whose files are read by agents and tools as instructions.
 const STEERING: [&str; 6] = ["agents", "claude", "gemini", "copilot", "skill", "codeowners"];
 
-/// Manifests that name commands to run, beside dependencies.
-const RUNS: [&str; 4] = ["package.json", "composer.json", "gemfile", "pom.xml"];
+/// Manifests that name commands to run, or where everything comes from, beside dependencies.
+const RUNS: [&str; 13] = [
+    "package.json",
+    "composer.json",
+    "gemfile",
+    "podfile",
+    "pom.xml",
+    "setup.cfg",
+    "deno.json",
+    "deno.jsonc",
+    "pnpm-workspace.yaml",
+    "go.work",
+    "uv.toml",
+    "nuget.config",
+    "gradle-wrapper.properties",
+];
+/// Endings of manifests that are programs.
+const PROGRAMS: [&str; 13] = [
+    "py", "rb", "gradle", "kts", "sbt", "exs", "swift", "nix", "gemspec", "csproj", "fsproj", "props",
+    "targets",
+];
 
 /// Tells the class of a change; one of nothing is code.
 pub fn class_of<'a>(paths: impl IntoIterator<Item = &'a str>) -> ChangeClass {
@@ -34,7 +53,7 @@ fn of_path(path: &str) -> ChangeClass {
         return ChangeClass::Code;
     }
     if is_manifest {
-        let is_program = matches!(ending, "py" | "gradle" | "kts" | "sbt") || RUNS.contains(name);
+        let is_program = PROGRAMS.contains(&ending) || RUNS.contains(name);
         return if is_program {
             ChangeClass::Code
         } else {
@@ -76,6 +95,19 @@ mod tests {
             (&["README.md", "src/lib.rs"], Code),
             (&["package.json"], Code),
             (&["setup.py"], Code),
+            (&["test-requirements.txt", "constraints.txt"], Dependencies),
+            // What names dependencies and also chooses what is run, or where all of them come from.
+            (&["gems.rb"], Code),
+            (&["deno.jsonc"], Code),
+            (&["go.work"], Code),
+            (&["uv.toml"], Code),
+            (&["pnpm-workspace.yaml"], Code),
+            (&["NuGet.config"], Code),
+            (&["Directory.Build.props"], Code),
+            (&["gradle/wrapper/gradle-wrapper.properties"], Code),
+            (&["x.csproj"], Code),
+            (&["mix.exs"], Code),
+            (&["Package.swift"], Code),
             (&[], Code),
             // What looks like words and is more.
             (&["AGENTS.md"], Code),

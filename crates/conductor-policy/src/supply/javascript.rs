@@ -7,18 +7,21 @@ use serde_json::Value;
 
 use super::{Dependencies, add};
 
+/// Every map of dependencies of a manifest.
+pub(super) const MAPS: [&str; 6] = [
+    "dependencies",
+    "devDependencies",
+    "peerDependencies",
+    "optionalDependencies",
+    "overrides",
+    "resolutions",
+];
+
 /// Reads every map of dependencies of a manifest.
 pub(super) fn manifest(text: &str) -> Result<Dependencies, String> {
     let manifest: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut found = Dependencies::new();
-    for key in [
-        "dependencies",
-        "devDependencies",
-        "peerDependencies",
-        "optionalDependencies",
-        "overrides",
-        "resolutions",
-    ] {
+    for key in MAPS {
         for (name, version) in manifest.get(key).and_then(Value::as_object).into_iter().flatten() {
             let version = version
                 .as_str()

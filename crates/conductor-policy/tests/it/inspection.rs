@@ -328,6 +328,202 @@ fn hidden_characters_are_found_and_shown_as_codes() {
     assert_eq!(visible("plain\n\ttext").text, "plain\n\ttext");
 }
 
+/// SEC-4, S-48: hostile: a byte of zero makes no file one that nobody looks at.
+#[test]
+fn a_zero_byte_hides_nothing() {
+    let hidden = |line| (line, Subject::HiddenText, NeedsApproval);
+    let pattern = |line| (line, Subject::Pattern("no-console".to_owned()), NeedsApproval);
+    assert_eq!(of("web/logo", "", "\0\nconsole.log(1)\n"), [pattern(2)]);
+    assert_eq!(
+        of("web/a.js", "", "// \0\nconsole.log(1)\nlet a\u{202e} = 1;\n"),
+        [hidden(0), pattern(2), hidden(3)]
+    );
+    // What was text is looked at as text, whatever its name.
+    let long = "x".repeat(20_000);
+    assert_eq!(
+        of("web/run", "a\n", &format!("a\n\0zero\u{200b}width\n{long}\n")),
+        [hidden(0), hidden(2), (3, Subject::LongLine, NeedsApproval)]
+    );
+    let told = &whole("src/a.rs", "", "fn a() {}\0\n")[0];
+    assert_eq!(
+        (told.line, told.evidence.as_str()),
+        (
+            0,
+            "bytes of zero make it binary, so that a reader is shown none of its lines"
+        )
+    );
+    for source in [
+        "a.PY",
+        "Makefile",
+        "docs/a.md",
+        "Cargo.lock",
+        "a.yaml",
+        "Dockerfile",
+        ".npmrc",
+    ] {
+        assert!(of(source, "", "\0").contains(&hidden(0)), "{source}");
+    }
+    // What is binary by nature, and stays so, is not asked about for that.
+    for binary in ["a.png", "a.wasm", "bun.lockb", "run"] {
+        let objections = of(binary, "\0\u{200b}", "\0\u{200b}\n\0\u{200b}");
+        assert!(!objections.contains(&hidden(0)), "{binary}: {objections:?}");
+    }
+    assert_eq!(of("web/picture.png", "", "\0\u{200b}"), []);
+    // A zero far behind the beginning is a hidden character of its line.
+    assert_eq!(
+        of("a.rs", "", &format!("{}\0\n", "a\n".repeat(4001))),
+        [hidden(4002)]
+    );
+}
+
+/// SEC-4, S-48: hostile: what makes a symbol an emoji hides nothing in a name.
+#[test]
+fn the_emoji_selector_is_left_alone_after_a_symbol_only() {
+    let hidden = |line| (line, Subject::HiddenText, NeedsApproval);
+    for line in [
+        "let is_admin\u{fe0f} = true;",
+        "\u{fe0f}",
+        "é\u{fe0f}",
+        "日\u{fe0f}",
+        "1\u{fe0f}",
+        "-\u{fe0f}",
+        "❤\u{fe0f}\u{fe0f}",
+        "\u{3000}\u{fe0f}",
+        "a\u{fe0f}\u{20e3}",
+    ] {
+        assert_eq!(of("a.rs", "", line), [hidden(1)], "{line:?}");
+    }
+    for line in [
+        "❤\u{fe0f} fine",
+        "⚠\u{fe0f}",
+        "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3}",
+        "🛠\u{fe0f}",
+    ] {
+        assert_eq!(of("a.rs", "", line), [], "{line:?}");
+        assert_eq!(visible(line).text, line);
+    }
+    for path in [
+        "src/a\u{fe0f}.rs",
+        "docs/❤\u{fe0f}.md",
+        "docs/1\u{fe0f}\u{20e3}.md",
+    ] {
+        let found = whole(path, "", "x\n");
+        let told: Vec<_> = found
+            .iter()
+            .map(|one| (one.line, one.subject.clone(), one.severity))
+            .collect();
+        assert_eq!(told, [hidden(0)], "{path:?}");
+        assert!(found[0].path.contains("⟨U+FE0F⟩"), "{found:?}");
+    }
+}
+
+/// S-19: a file that chooses, configures or replaces what runs the tests is asked about.
+#[test]
+fn what_decides_how_tests_are_run_is_known_by_name() {
+    for path in [
+        ".npmrc",
+        "web/.yarnrc.yml",
+        ".yarnrc",
+        ".pnpmfile.cjs",
+        "bunfig.toml",
+        "vite.config.ts",
+        "vitest.config.mts",
+        "vitest.workspace.ts",
+        ".mocharc.cjs",
+        ".mocharc.yaml",
+        ".mocharc",
+        "pytest.ini",
+        ".pytest.ini",
+        "tox.ini",
+        "Taskfile.yml",
+        "Taskfile.yaml",
+        "taskfile.dist.yaml",
+        "justfile",
+        ".justfile",
+        "tests.just",
+        "CMakeLists.txt",
+        "cmake/CTestTestfile.cmake",
+        "gradle/wrapper/gradle-wrapper.properties",
+        ".mvn/jvm.config",
+        ".mvn/wrapper/maven-wrapper.properties",
+    ] {
+        assert_eq!(
+            of(path, "", "x\n"),
+            [(0, Subject::Harness, NeedsApproval)],
+            "{path}"
+        );
+    }
+    for path in [
+        "docs/npmrc.md",
+        "vite.md",
+        "src/mocharc.js",
+        "just",
+        "lists.txt",
+        "src/pytest.rs",
+    ] {
+        assert_eq!(of(path, "", "x\n"), [], "{path}");
+    }
+}
+
+/// S-19: `pyproject.toml` holds dependencies, words about the project, and what runs its tests: only the last is harness.
+#[test]
+fn a_pyproject_is_harness_where_it_steers_tools() {
+    let old = "[project]\nname = \"a\"\nversion = \"1\"\ndependencies = [\"b\"]\n[build-system]\nrequires = [\"hatchling\"]\n\
+               build-backend = \"hatchling.build\"\n[tool.pytest.ini_options]\naddopts = \"-q\"\n";
+    let harness = [(0, Subject::Harness, NeedsApproval)];
+    for (from, to) in [
+        ("addopts = \"-q\"", "addopts = \"-q --co\""),
+        ("hatchling.build\"", "evil\"\nbackend-path = [\".\"]"),
+        (
+            "[tool.pytest",
+            "[project.entry-points.pytest11]\nx = \"x\"\n[tool.pytest",
+        ),
+        (
+            "[tool.pytest",
+            "[tool.hatch.envs.test.scripts]\nrun = \"true\"\n[tool.pytest",
+        ),
+        ("[tool.pytest", "not toml ["),
+    ] {
+        assert_eq!(
+            of("a/pyproject.toml", old, &old.replace(from, to)),
+            harness,
+            "{to}"
+        );
+    }
+    assert_eq!(of("pyproject.toml", "", old), harness);
+    assert_eq!(of("pyproject.toml", old, ""), harness);
+    for (from, to) in [
+        ("version = \"1\"", "version = \"2\"\ndescription = \"words\""),
+        ("[\"b\"]", "[\"b>=2\", \"c\"]"),
+        (
+            "[tool.pytest",
+            "[dependency-groups]\ntest = [\"pytest\"]\n[tool.pytest",
+        ),
+        (
+            "[tool.pytest",
+            "[tool.poetry.dependencies]\nc = \"1\"\n[tool.pytest",
+        ),
+        ("-q\"", "-q\" # quiet"),
+    ] {
+        assert_eq!(of("pyproject.toml", old, &old.replace(from, to)), [], "{to}");
+    }
+    let words = "[project]\nname = \"a\"\ndependencies = []\n";
+    assert_eq!(of("pyproject.toml", "", words), []);
+}
+
+/// S-19: hostile: a manifest that some tool reads and this one does not is not taken for the same as before.
+#[test]
+fn two_manifests_that_cannot_be_read_are_not_the_same() {
+    let old = "\u{feff}{\"scripts\": {\"test\": \"jest\"}}";
+    for (path, before) in [("package.json", old), ("pyproject.toml", "[tool.x")] {
+        let found = of(path, before, &before.replace("jest", "true").replace(".x", ".y"));
+        assert!(
+            found.contains(&(0, Subject::Harness, NeedsApproval)),
+            "{path}: {found:?}"
+        );
+    }
+}
+
 /// SEC-4: patterns of operators run in linear time, or are refused.
 #[test]
 fn patterns_apply_where_they_say_and_explosive_ones_are_refused() {

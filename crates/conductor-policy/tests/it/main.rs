@@ -5,6 +5,8 @@ mod secrets;
 mod redaction;
 mod authority;
 mod final_policies;
+mod lifting;
+mod flaws;
 mod inspection;
 mod supply;
 mod seeds;

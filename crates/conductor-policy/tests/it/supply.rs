@@ -1,6 +1,6 @@
 //! Dependencies that come, go and change, in the files of every ecosystem that is read.
 
-use conductor_policy::supply::{ChangedFile, compare, is_manifest};
+use conductor_policy::supply::{ChangedFile, compare, is_manifest, is_plain, only_dependencies_changed};
 
 fn check(path: &str, before: &str, after: &str, expected: &[&str]) {
     let change = compare(&[ChangedFile {
@@ -488,6 +488,20 @@ fn what_cannot_be_read_is_listed_and_needs_approval() {
         ("x.csproj", "<Project/>"),
         ("yarn.lock", "garbage@x"),
         ("Cargo.lock", "version = 4"),
+        ("pnpm-workspace.yaml", "packages: [a]"),
+        ("go.work", "use ./evil"),
+        ("pylock.toml", "lock-version = '1.0'"),
+        ("pylock.dev.toml", "lock-version = '1.0'"),
+        ("uv.toml", "index-url = 'x'"),
+        ("environment.yaml", "name: x"),
+        ("deno.jsonc", "{}"),
+        ("NuGet.config", "<configuration/>"),
+        ("NuGet.Config", "<configuration/>"),
+        ("Directory.Build.props", "<Project/>"),
+        ("Directory.Build.targets", "<Project/>"),
+        ("gradle/wrapper/gradle-wrapper.properties", "distributionUrl=x"),
+        (".mvn/extensions.xml", "<extensions/>"),
+        ("a/.mvn/extensions.xml", "<extensions/>"),
     ] {
         let change = compare(&[ChangedFile {
             path,
@@ -550,6 +564,16 @@ fn manifests_and_lock_files_are_known_by_name() {
         "requirements.txt",
         "requirements-dev.in",
         "requirements/base.txt",
+        "requirements/base.in",
+        "dev-requirements.txt",
+        "test-requirements.txt",
+        "test_requirements_ci.in",
+        "constraints.txt",
+        "constraints-dev.txt",
+        "gems.rb",
+        "gems.locked",
+        "go.work.sum",
+        "nuget.config",
     ] {
         assert!(is_manifest(name) && is_manifest(&format!("a/b/{name}")), "{name}");
     }
@@ -560,10 +584,50 @@ fn manifests_and_lock_files_are_known_by_name() {
         "a/notes.txt",
         "csproj",
         "cargo.toml.bak",
+        "extensions.xml",
+        "mvn/extensions.xml",
+        "x.mvn/extensions.xml",
+        "pylock.md",
+        "requirements.txt/a.md",
         "src/lib.rs",
     ] {
         assert!(!is_manifest(other), "{other}");
     }
+}
+
+/// SEC-5: hostile: a manifest under its less usual name is read as under the usual one.
+#[test]
+fn less_usual_names_are_read_alike() {
+    for path in [
+        "dev-requirements.txt",
+        "test-requirements.txt",
+        "a/constraints.txt",
+    ] {
+        check(
+            path,
+            "",
+            "evil==1\n",
+            &[&format!("added pypi evil ==1 in {path}")],
+        );
+    }
+    check(
+        "gems.rb",
+        "",
+        "gem 'evil'\n",
+        &["added rubygems evil any in gems.rb"],
+    );
+    check(
+        "gems.locked",
+        "",
+        "GEM\n  specs:\n    evil (1.0)\n",
+        &["added rubygems evil 1.0 in gems.locked"],
+    );
+    check(
+        "go.work.sum",
+        "",
+        "e.example.com/a v1 h1:x=\n",
+        &["added go e.example.com/a v1 in go.work.sum"],
+    );
 }
 
 /// SEC-5: a file of the largest size is read, a longer one is never taken for "nothing new".
@@ -614,4 +678,246 @@ fn the_digest_follows_the_list() {
     );
     let forged = of("[dependencies]\na = \"1\"\n\"b\\nadded cargo c 1 in Cargo.toml\" = \"1\"\n");
     assert_eq!(forged.render().lines().count(), 1, "a name cannot forge a line");
+}
+
+/// Lists the versions of everything that a file adds.
+fn added(path: &str, after: &str) -> Vec<String> {
+    let change = compare(&[ChangedFile {
+        path,
+        before: b"",
+        after: after.as_bytes(),
+    }]);
+    change.added.into_values().flatten().collect()
+}
+
+/// SEC-5: hostile: what comes from anywhere but the usual registry, or under another name, is told from a version.
+#[test]
+fn a_version_that_names_a_place_is_not_plain() {
+    let npm = |version: &str| format!("{{\"dependencies\": {{\"a\": \"{version}\"}}}}");
+    let cargo = |value: &str| format!("[dependencies]\na = {value}\n");
+    let mut unusual: Vec<(&str, String)> = vec![
+        (
+            "Cargo.lock",
+            "[[package]]\nname = \"a\"\nversion = \"1\"\nsource = \"registry+https://a.example.com\"\n"
+                .into(),
+        ),
+        ("Cargo.toml", "[patch.x]\na = \"1\"\n".into()),
+        ("Cargo.toml", "[replace]\n\"a:1\" = \"2\"\n".into()),
+        ("package.json", "{\"overrides\": {\"a\": {\"b\": \"1\"}}}".into()),
+        (
+            "pyproject.toml",
+            "[project]\ndependencies = [\"a @ https://evil.example.com/a.whl\"]\n".into(),
+        ),
+        (
+            "pyproject.toml",
+            "[tool.poetry.dependencies]\na = { git = \"https://evil.example.com/a\" }\n".into(),
+        ),
+        (
+            "pyproject.toml",
+            "[tool.uv.sources]\na = { path = \"1\" }\n".into(),
+        ),
+        ("go.mod", "module m\nreplace a => ../evil\n".into()),
+        ("Gemfile", "gem 'a', git: 'https://evil.example.com/a'\n".into()),
+        ("composer.json", "{\"require\": {\"a/b\": \"dev-main\"}}".into()),
+    ];
+    for value in [
+        "{ git = \"https://evil.example.com/a\" }",
+        "{ version = \"1\", git = \"1\" }",
+        "{ path = \"1\" }",
+        "{ version = \"1\", path = \"../a\" }",
+        "{ version = \"1\", registry = \"2\" }",
+        "{ version = \"1\", registry-index = \"3\" }",
+    ] {
+        unusual.push(("Cargo.toml", cargo(value)));
+    }
+    for version in [
+        "npm:evil@1.0.0",
+        "git+https://evil.example.com/a.git",
+        "git+ssh://git@evil.example.com/a.git#semver:^1",
+        "file:../a",
+        "link:../a",
+        "workspace:*",
+        "https://evil.example.com/a.tgz",
+        "evil/a",
+        "github:evil/a",
+        "1.0.0.tgz",
+        "1/a",
+        "../a",
+        "~/a",
+        "evil",
+        "",
+        "^",
+        "1 evil",
+        "1\u{a0}",
+    ] {
+        unusual.push(("package.json", npm(version)));
+    }
+    for line in [
+        "a @ https://evil.example.com/a.whl",
+        "a@git+https://evil.example.com/a",
+        "-e git+https://evil.example.com/a#egg=a",
+        "-e .",
+        "./a.whl",
+        "https://evil.example.com/a.whl",
+        "--index-url https://evil.example.com",
+        "-r 1.txt",
+    ] {
+        unusual.push(("requirements.txt", line.to_owned()));
+    }
+    for (path, text) in unusual {
+        let versions = added(path, &text);
+        assert!(!versions.is_empty(), "{path}: {text}");
+        assert!(
+            !versions.iter().any(|version| is_plain(version)),
+            "{text}: {versions:?}"
+        );
+    }
+    let mut plain: Vec<(&str, String)> = vec![
+        (
+            "Cargo.toml",
+            cargo("{ version = \"1\", package = \"b\", features = [\"x\"] }"),
+        ),
+        ("Cargo.toml", cargo("{ workspace = true }")),
+        ("Cargo.toml", cargo("\">=1.2, <2\"")),
+        (
+            "requirements.txt",
+            "a\nb==1.0\nc[x]~=4.1,!=4.2 ; python_version < '3'\nd>=1!2.0.post1\n".into(),
+        ),
+        (
+            "go.mod",
+            "module m\nrequire a v0.0.0-20200101000000-abcdef123456\nrequire b v2.0.0+incompatible\n".into(),
+        ),
+        ("Gemfile", "gem 'a'\ngem 'b', '~> 7.0', '>= 7.0.1'\n".into()),
+        (
+            "composer.json",
+            "{\"require\": {\"a/b\": \"^7.0|^8.0\", \"c/d\": \"1.*\"}}".into(),
+        ),
+    ];
+    for version in [
+        "^1.2.3",
+        "1.x",
+        "*",
+        "latest",
+        ">=1 <2",
+        "1 || 2",
+        "1.0.0 - 2.0.0",
+        "1.0.0-beta.1",
+        "> 1",
+    ] {
+        plain.push(("package.json", npm(version)));
+    }
+    for (path, text) in plain {
+        let versions = added(path, &text);
+        assert!(!versions.is_empty(), "{path}: {text}");
+        assert!(
+            versions.iter().all(|version| is_plain(version)),
+            "{text}: {versions:?}"
+        );
+    }
+}
+
+/// SEC-5: hostile: what stands beside the dependencies of a manifest is told from them.
+#[test]
+fn a_manifest_that_changes_beside_its_dependencies_is_known() {
+    let only = |path: &str, before: &str, after: &str| {
+        only_dependencies_changed(path, before.as_bytes(), after.as_bytes())
+    };
+    let cargo = "[package]\nname = \"a\"\n[dependencies]\nb = \"1\"\n";
+    for more in [
+        "c = \"1\"\n",
+        "[dev-dependencies]\nc = \"1\"\n",
+        "[target.'cfg(unix)'.build-dependencies]\nc = \"1\"\n",
+        "[patch.x]\nb = { path = \"b\" }\n",
+        "# words\n",
+    ] {
+        assert!(only("x/Cargo.toml", cargo, &format!("{cargo}{more}")), "{more}");
+    }
+    for more in [
+        "[[test]]\nname = \"t\"\nharness = false\n",
+        "[lib]\ntest = false\n",
+        "[features]\nx = []\n",
+        "[profile.test]\ndebug-assertions = false\n",
+        "[workspace.dependencies]\nc = \"1\"\n",
+        "[target.x]\nrunner = \"evil\"\n",
+        "[package.metadata.x]\ndependencies = \"1\"\n",
+        "not toml [",
+    ] {
+        assert!(!only("Cargo.toml", cargo, &format!("{cargo}{more}")), "{more}");
+    }
+    let workspace = "[workspace]\nmembers = []\n[workspace.dependencies]\na = \"1\"\n";
+    assert!(only(
+        "Cargo.toml",
+        workspace,
+        &workspace.replace("\"1\"", "\"2\"")
+    ));
+    assert!(!only(
+        "Cargo.toml",
+        workspace,
+        &workspace.replace("[]", "[\"a\"]")
+    ));
+    assert!(!only("Cargo.toml", "", cargo) && !only("Cargo.toml", cargo, ""));
+
+    let npm = r#"{"name": "a", "scripts": {"test": "jest"}, "dependencies": {"b": "1"}}"#;
+    assert!(only(
+        "package.json",
+        npm,
+        &npm.replace("\"b\": \"1\"", "\"b\": \"2\", \"c\": \"1\"")
+    ));
+    assert!(only(
+        "package.json",
+        npm,
+        &npm.replace("\"name\"", "\"overrides\": {\"b\": \"2\"}, \"name\"")
+    ));
+    for (from, to) in [
+        ("jest", "true"),
+        ("\"name\"", "\"main\": \"evil.js\", \"name\""),
+        ("{\"b\": \"1\"}", "[\"b\"]"),
+        ("}}", "}"),
+    ] {
+        assert!(!only("package.json", npm, &npm.replace(from, to)), "{to}");
+    }
+    assert!(!only("package.json", "", npm));
+    assert!(!only("package.json", "[]", "[1]"));
+
+    let python =
+        "[project]\nname = \"a\"\ndependencies = [\"b\"]\n[tool.pytest.ini_options]\naddopts = \"-q\"\n";
+    for more in [
+        "[dependency-groups]\ntest = [\"c\"]\n",
+        "[tool.uv]\ndev-dependencies = [\"c\"]\n",
+        "[tool.hatch.envs.x]\ndependencies = [\"c\"]\n",
+        "[tool.poetry.group.x.dependencies]\nc = \"1\"\n",
+        "[build-system]\nrequires = [\"c\"]\n",
+    ] {
+        assert!(
+            only("pyproject.toml", python, &format!("{python}{more}")),
+            "{more}"
+        );
+    }
+    for more in [
+        "[tool.x]\na = 1\n",
+        "[build-system]\nbuild-backend = \"evil\"\n",
+        "[project.scripts]\npytest = \"evil:main\"\n",
+        "[tool.hatch.envs.x.scripts]\nrun = \"true\"\n",
+        "[tool.poetry.dependencies]\npython = \"^3\"\n",
+        "[",
+    ] {
+        assert!(
+            !only("pyproject.toml", python, &format!("{python}{more}")),
+            "{more}"
+        );
+    }
+
+    let lock = "[[package]]\nname = \"a\"\nversion = \"1\"\n";
+    assert!(only("Cargo.lock", "", lock) && only("a/uv.lock", lock, ""));
+    assert!(only("dev-requirements.txt", "a\n", "b\n") && only("go.sum", "", "a v1 h1:x=\n"));
+    assert!(!only("Cargo.lock", lock, "version = 4") && !only("go.sum", "", "a"));
+    for (path, after) in [
+        ("setup.py", "x"),
+        ("go.mod", "module m\n"),
+        ("Gemfile", "gem 'a'\n"),
+        ("src/lib.rs", "x"),
+    ] {
+        assert!(!only(path, "", after), "{path}");
+    }
+    assert!(!only_dependencies_changed("requirements.txt", b"", &[0xff]));
 }
