@@ -194,7 +194,8 @@ fn reading(path: &str) -> Option<(&'static str, Reading)> {
 
 /// Tells whether a file lists requirements or constraints for pip; which name it has is up to whoever wrote it.
 fn is_requirements(path: &str) -> bool {
-    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let path = path.to_lowercase();
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let is_called_so = name.contains("requirements") || name.starts_with("constraints");
     let is_among_them = folders.split('/').any(|folder| folder.ends_with("requirements"));
     has_end(name, &["txt", "in"]) && (is_called_so || is_among_them)

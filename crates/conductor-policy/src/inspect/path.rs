@@ -195,12 +195,12 @@ pub(super) fn is_text(path: &str) -> bool {
         "readme",
         "license",
     ];
-    const ENDINGS: &str = " adb ads adoc asm asp aspx astro awk bash bat bazel bzl c cc cfg cjs clj cljs cmake cmd conf cpp cs \
+    const ENDINGS: &str = "adb ads adoc asm asp aspx astro awk bash bat bazel bzl c cc cfg cjs clj cljs cmake cmd conf cpp cs \
         cshtml csproj css csv cts cxx d dart diff dockerfile edn el elm erl ex exs f90 fish fs fsproj fsx gd gemspec go gql \
         gradle graphql groovy h hbs hcl hh hpp hrl hs htm html hxx in inc ini ipynb java jl js json json5 jsonc jsonl jsp jsx \
         just kt kts less lock lua m m4 md mdx mjs mk ml mli mm mod mts nim nix nu patch php pl pm po pom properties props proto \
-        ps1 psd1 psm1 py pyi pyx r rake rb rego rs rst sass sbt scala scss sh sol sql star sum sv svelte svg swift targets tcl tex \
-        tf tfvars toml ts tsv tsx txt v vb vhd vim vue wat work xml xsd xsl yaml yml zig zsh ";
+        ps1 psd1 psm1 py pyi pyx r rake rb rego rs rst sass sbt scala scss sh sol sql star sum sv svelte svg swift targets tcl \
+        tex tf tfvars toml ts tsv tsx txt v vb vhd vim vue wat work xml xsd xsl yaml yml zig zsh";
     let name = last(path).to_lowercase();
     // A hidden file without an ending of its own configures something.
     let (stem, ending) = name.rsplit_once('.').unwrap_or((&name, ""));

@@ -566,6 +566,7 @@ fn manifests_and_lock_files_are_known_by_name() {
         "requirements/base.txt",
         "requirements/base.in",
         "dev-requirements.txt",
+        "Requirements.txt",
         "test-requirements.txt",
         "test_requirements_ci.in",
         "constraints.txt",
@@ -600,6 +601,7 @@ fn manifests_and_lock_files_are_known_by_name() {
 fn less_usual_names_are_read_alike() {
     for path in [
         "dev-requirements.txt",
+        "Requirements.txt",
         "test-requirements.txt",
         "a/constraints.txt",
     ] {
