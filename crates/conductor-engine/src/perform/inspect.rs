@@ -3,16 +3,18 @@
 //! What is wrong with a change is the policy crate's to know; here it becomes findings, with redacted evidence. Whether a
 //! path is outside the approved plan is not decided here: this module does not know the plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::diff::{Finding, FindingKind, Inspection, Severity};
 use conductor_domain::fault::Fault;
 use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
+use conductor_domain::relief::Relief;
 use conductor_domain::role::Role;
+use conductor_domain::time::Timestamp;
 use conductor_policy::authority::{Action, Actor, Authority, Request, Ruling, Target};
-use conductor_policy::hidden::visible;
+use conductor_policy::hidden::{visible, visible_name};
 use conductor_policy::inspect::class::class_of;
 use conductor_policy::inspect::{self, Inspector, Objection, Subject, Unshown};
 use conductor_policy::supply::{self, ChangedFile, SupplyChange};
@@ -38,9 +40,11 @@ pub(super) async fn inspect(
         .workspace
         .diff(performance.run(), base, head)
         .await?;
-    let authority = rules::of_run(performance.engine, &performance.spec().await?).await?;
+    let run = performance.state().await?;
+    let authority = rules::of_run(performance.engine, &run.spec).await?;
     let supply = supply(&diff.changes);
     let mut findings = content(&performance.engine.options.inspector, &diff);
+    paths(&authority, &run.reliefs, &diff.changes, &mut findings);
     findings.extend(dependencies(
         &authority,
         &performance.repo().to_string(),
@@ -82,6 +86,48 @@ fn content(inspector: &Inspector, diff: &Diff) -> Vec<Finding> {
         .filter(|objection| leaves_with_history(&objection.subject))
         .filter_map(|objection| finding(objection, "in an earlier commit of the branch: "));
     now.chain(earlier).collect()
+}
+
+/// Asks the policies about every path that is changed, as if the Implementer's tool had changed it: a command can write
+/// what a tool may not (SEC-1). What they allow of the paths that are forbidden otherwise is for a person to approve.
+///
+/// An override counts here though its time is up, unless it was taken back: what it let through was let through.
+fn paths(authority: &Authority, reliefs: &[Relief], changes: &[Change], findings: &mut Vec<Finding>) {
+    for change in changes {
+        let tool = match change.before {
+            Side::Absent => Action::CreateFile,
+            Side::Bytes(_) | Side::Unread { .. } | Side::Elsewhere => Action::StrReplace,
+        };
+        let Some(asked) = Request::of_tool(Role::Implementer, tool.name(), &change.path) else {
+            continue;
+        };
+        let verdict = authority.judge_with(&asked, reliefs, Timestamp::default());
+        let severity = match verdict.ruling {
+            Ruling::Allow => {
+                for finding in findings.iter_mut().filter(|it| is_forbidden(it, change)) {
+                    finding.severity = Severity::NeedsApproval;
+                    finding.evidence = format!("{}: {}", verdict.policy, verdict.reason);
+                }
+                continue;
+            }
+            Ruling::RequireApproval => Severity::NeedsApproval,
+            Ruling::Deny => Severity::Violation,
+        };
+        if !findings.iter().any(|it| is_forbidden(it, change)) {
+            findings.push(Finding {
+                evidence: format!("{}: {}", verdict.policy, verdict.reason),
+                ..Finding::of_path(
+                    FindingKind::ForbiddenPath,
+                    visible_name(&change.path).text,
+                    severity,
+                )
+            });
+        }
+    }
+}
+
+fn is_forbidden(finding: &Finding, change: &Change) -> bool {
+    finding.kind == FindingKind::ForbiddenPath && finding.path == visible_name(&change.path).text
 }
 
 /// Objects to what is pushed and not shown to whoever approves it, because it is taken out as a secret: whole lines are
@@ -229,12 +275,20 @@ fn dependencies(
             Some(why) => format!("what it asks for is not known: {why}"),
             None => counted,
         };
+        let is_all =
+            supply::only_dependencies_changed(&change.path, bytes(&change.before), bytes(&change.after));
+        let is_new = added > 0 || supply.unread.contains_key(&change.path);
+        let coming = if is_new {
+            FindingKind::NewDependency
+        } else {
+            FindingKind::DependencyChange
+        };
         let (kind, severity) = match strictest.get(change.path.as_str()) {
-            Some((Ruling::Allow, _)) if other + removed == 0 => return None,
-            // What may be added is no leave to change the others.
+            Some((Ruling::Allow, _)) if other + removed == 0 && is_all => return None,
+            // What may be added is no leave to change the others, nor what else the file says.
             None | Some((Ruling::Allow, _)) => (FindingKind::DependencyChange, Severity::NeedsApproval),
-            Some((Ruling::RequireApproval, _)) => (FindingKind::NewDependency, Severity::NeedsApproval),
-            Some((Ruling::Deny, _)) => (FindingKind::NewDependency, Severity::Violation),
+            Some((Ruling::RequireApproval, _)) => (coming, Severity::NeedsApproval),
+            Some((Ruling::Deny, _)) => (coming, Severity::Violation),
         };
         let evidence = match strictest.get(change.path.as_str()) {
             Some((Ruling::Deny, why)) => format!("{evidence}; {why}"),
@@ -248,22 +302,32 @@ fn dependencies(
     found.collect()
 }
 
-/// Asks about every version of every dependency that comes in, and about each file that could not be read, as one of no
-/// name; keeps the strictest answer for each file.
+/// Asks about every version of every dependency that comes in, also of one that is known, and about each file that could
+/// not be read, as one of no name; keeps the strictest answer for each file. What is allowed is allowed from where its kind
+/// usually comes from: a place of its own is for a person to approve.
 fn strictest<'a>(
     authority: &Authority,
     repo: &str,
     supply: &'a SupplyChange,
 ) -> BTreeMap<&'a str, (Ruling, String)> {
-    let added = supply.added.iter().flat_map(|((path, dependency), versions)| {
-        let named = (dependency.ecosystem, dependency.name.as_str());
-        versions
-            .iter()
-            .map(move |version| (path.as_str(), named, version.as_str()))
-    });
+    let known = BTreeSet::new();
+    let added = supply
+        .added
+        .iter()
+        .map(|(place, versions)| (place, versions, &known));
+    let changed = supply.changed.iter();
+    let changed = changed.map(|(place, (before, after))| (place, after, before));
+    let coming = added
+        .chain(changed)
+        .flat_map(|((path, dependency), versions, known)| {
+            let named = (dependency.ecosystem, dependency.name.as_str());
+            versions
+                .difference(known)
+                .map(move |version| (path.as_str(), named, version.as_str()))
+        });
     let unread = supply.unread.keys().map(|path| (path.as_str(), ("", ""), ""));
     let mut strictest: BTreeMap<&str, (Ruling, String)> = BTreeMap::new();
-    for (path, (ecosystem, name), version) in added.chain(unread) {
+    for (path, (ecosystem, name), version) in coming.chain(unread) {
         let target = Target::Dependency {
             repo: repo.to_owned(),
             ecosystem: ecosystem.to_owned(),
@@ -272,10 +336,11 @@ fn strictest<'a>(
         };
         let asked = Request::new(Actor::Agent(Role::Implementer), Action::AddDependency, target);
         let verdict = authority.judge(&asked);
-        if strictest
-            .get(path)
-            .is_none_or(|(ruling, _)| *ruling < verdict.ruling)
-        {
+        let ruling = match verdict.ruling {
+            Ruling::Allow if !supply::is_plain(version) => Ruling::RequireApproval,
+            ruling @ (Ruling::Allow | Ruling::RequireApproval | Ruling::Deny) => ruling,
+        };
+        if strictest.get(path).is_none_or(|(known, _)| *known < ruling) {
             // What a manifest calls a dependency may hold anything, and is shown whole in the list.
             let shown: String = visible(name).text.chars().take(LONGEST_NAME).collect();
             let whose = if name.is_empty() {
@@ -284,7 +349,7 @@ fn strictest<'a>(
                 format!("{ecosystem} {shown}: ")
             };
             let why = format!("{whose}{}: {}", verdict.policy, verdict.reason);
-            strictest.insert(path, (verdict.ruling, why));
+            strictest.insert(path, (ruling, why));
         }
     }
     strictest
@@ -336,6 +401,8 @@ fn bounded(mut findings: Vec<Finding>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use conductor_domain::digest::Digest;
+    use conductor_domain::id::OperatorName;
+    use conductor_domain::relief::ReliefScope;
     use conductor_policy::authority::Layer;
     use conductor_policy::inspect::Limits;
     use conductor_policy::secret::live::LiveSecrets;
@@ -567,6 +634,101 @@ mod tests {
             unread[0].starts_with("Violation what it asks for is not known"),
             "{unread:?}"
         );
+    }
+
+    /// SEC-1, SEC-5: an allowed name is allowed from where its kind usually comes from, and nothing else in the file with it;
+    /// a blocked version is found though the dependency was there.
+    #[test]
+    fn an_allowed_name_lets_nothing_else_in() {
+        let rules = |text: &str| Authority::new(&[(Layer::Project, text)]).expect("valid policies");
+        let allowed = rules(
+            "@id(\"new-dependency\") @reason(\"known ones\")\npermit (principal is Agent, action == Action::\"add_dependency\", resource is Repository) when { context.name == \"serde\" };",
+        );
+        let blocked = rules(
+            "@id(\"blocked\") @reason(\"it broke once\")\nforbid (principal is Agent, action == Action::\"add_dependency\", resource is Repository) when { context.version like \"1*\" };",
+        );
+        let found =
+            |authority: &Authority, path: &str, before: &str, after: &str| -> Vec<(FindingKind, Severity)> {
+                let changes = [change(path, before, after)];
+                let found = dependencies(authority, "acme/thing", &supply(&changes), &changes).into_iter();
+                found.map(|finding| (finding.kind, finding.severity)).collect()
+            };
+        let (new, changed) = (FindingKind::NewDependency, FindingKind::DependencyChange);
+        let before = "[package]\nname = \"a\"\n";
+        let plain = format!("{before}[dependencies]\nserde = \"1\"\n");
+        assert_eq!(found(&allowed, "Cargo.toml", before, &plain), []);
+        let elsewhere =
+            format!("{before}[dependencies]\nserde = {{ git = \"https://evil.example/serde\" }}\n");
+        assert_eq!(
+            found(&allowed, "Cargo.toml", before, &elsewhere),
+            [(new, Severity::NeedsApproval)]
+        );
+        let beside = format!("{plain}[profile.test]\nopt-level = 3\n");
+        assert_eq!(
+            found(&allowed, "Cargo.toml", before, &beside),
+            [(changed, Severity::NeedsApproval)]
+        );
+        let newer = plain.replace("\"1\"", "\"2\"");
+        assert_eq!(
+            found(&blocked, "Cargo.toml", &newer, &plain),
+            [(changed, Severity::Violation)]
+        );
+    }
+
+    /// SEC-1: what a policy says of a path counts for what is pushed, whichever tool or command wrote it; and what it allows of
+    /// the forge's settings, or an override let through, is for a person to approve.
+    #[test]
+    fn a_policy_about_a_path_counts_for_what_is_pushed() {
+        let rules = |text: &str| Authority::new(&[(Layer::Project, text)]).expect("valid policies");
+        let found = |authority: &Authority, reliefs: &[Relief], change: Change| -> Vec<String> {
+            let diff = diff(vec![change], vec![]);
+            let mut findings = content(&inspector(), &diff);
+            paths(authority, reliefs, &diff.changes, &mut findings);
+            findings
+                .into_iter()
+                .map(|finding| format!("{:?} {finding}", finding.severity))
+                .collect()
+        };
+        let deploy = rules(
+            "@id(\"no-deploy\") @reason(\"people deploy\")\nforbid (principal is Agent, action in [Action::\"create_file\", Action::\"str_replace\"], resource is Worktree) when { resource.path like \"deploy/*\" };",
+        );
+        let said = "Violation Deploy/prod.yml: path that agents may not change: no-deploy: people deploy";
+        assert_eq!(
+            found(&deploy, &[], change("Deploy/prod.yml", "", "a: 1\n")),
+            [said]
+        );
+        assert_eq!(
+            found(&deploy, &[], change("Deploy/prod.yml", "a: 1\n", "")),
+            [said]
+        );
+        assert!(found(&deploy, &[], change("src/prod.yml", "", "a: 1\n")).is_empty());
+
+        let shipped = Authority::shipped();
+        let workflow = || change(".github/workflows/ci.yml", "", "on: push\n");
+        let refused = "Violation .github/workflows/ci.yml: path that agents may not change";
+        assert_eq!(found(&shipped, &[], workflow()), [refused]);
+        let mut relief = Relief {
+            number: 1,
+            scope: ReliefScope {
+                policy: "forge-settings".to_owned(),
+                role: Role::Implementer,
+                tool: "create_file".to_owned(),
+                target: "worktree:.github/workflows/ci.yml".to_owned(),
+            },
+            by: OperatorName::parse("ann").expect("a name"),
+            justification: "the owner asked for it".to_owned(),
+            until: Timestamp(1),
+            revoked_by: None,
+        };
+        assert_eq!(
+            found(&shipped, std::slice::from_ref(&relief), workflow()),
+            [
+                "NeedsApproval .github/workflows/ci.yml: path that agents may not change: forge-settings: override 1 by \
+              ann: the owner asked for it"
+            ]
+        );
+        relief.revoked_by = Some(relief.by.clone());
+        assert_eq!(found(&shipped, &[relief], workflow()), [refused]);
     }
 
     /// SEC-1: a push and a pull request are Conductor's by a policy, and another one takes them away or asks first.

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use conductor_domain::effect::EffectKind;
 use conductor_domain::event::Event;
 use conductor_domain::hold::{Hold, HoldKind};
 use conductor_domain::id::{EffectId, RunId};
@@ -370,34 +371,26 @@ async fn an_agent_that_uses_up_its_time_is_ended() {
 /// TOOL-4: a command that the end of its invocation cuts off stands in the log, which is anchored with it.
 #[tokio::test(start_paused = true)]
 async fn a_command_that_is_cut_off_stands_in_the_log() {
-    let agent = FakeAgent::new(|_task, tools| {
-        Box::pin(async move {
-            let command = "send it away; sleep 1d".to_owned();
-            tools.call(ToolRequest::Bash { command }).await?;
-            Ok(AgentEnd::Finished { tokens: 1 })
-        })
-    });
-    let rig = Rig::start(agent).await;
+    let rig = Rig::start_story().await;
     rig.stage.world.hang("run a command");
     let run = rig.start_run(1).await;
+    rig.approve(&run).await;
     rig.until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
         .await;
     let effects = rig.stage.memory.effects(&run).await.expect("calm weather");
-    let invocation = effects.iter().find(|row| row.kind == EffectKind::Invoke);
-    let log = rig
-        .stage
-        .memory
-        .read(&invocation.expect("the Planner was invoked").id)
+    let implementing = effects.iter().rfind(|row| row.kind == EffectKind::Invoke);
+    let implementing = &implementing.expect("the Implementer was invoked").id;
+    let log = ToolLog::read(rig.stage.memory.as_ref(), implementing)
         .await
         .expect("calm weather");
-    let logged: Vec<_> = log
-        .iter()
-        .map(|call| (call.tool.as_str(), call.result.as_str()))
-        .collect();
-    assert_eq!(logged, [("bash", "begun, and cut off before it ended")]);
-    let anchored = rig.records(&run).await;
-    let anchored = anchored.iter().find(|record| record.kind == "invocation_ended");
-    assert!(anchored.expect("it ended").payload.contains(&log[0].hash));
+    let last = log.last().expect("it called tools");
+    assert_eq!(
+        (last.tool.as_str(), last.decision.as_str(), last.result.as_str()),
+        ("bash", "allow", "begun, and cut off before it ended")
+    );
+    let records = rig.records(&run).await;
+    let anchored = records.iter().rfind(|record| record.kind == "invocation_ended");
+    assert!(anchored.expect("it ended").payload.contains(&last.hash));
 }
 
 /// RUN-13: what was submitted does not buy off the limit.

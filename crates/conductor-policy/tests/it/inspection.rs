@@ -1,6 +1,8 @@
 //! What is objected to in a change, hostile changes first.
 
 use conductor_domain::diff::{FindingKind, Severity};
+use conductor_domain::role::Role;
+use conductor_policy::authority::{Authority, Request, Ruling};
 use conductor_policy::hidden::visible;
 use conductor_policy::inspect::pattern::{InvalidPattern, Pattern};
 use conductor_policy::inspect::{Change, Inspector, Limits, Objection, Side, Subject};
@@ -554,4 +556,48 @@ fn patterns_apply_where_they_say_and_explosive_ones_are_refused() {
         marks: &[],
     };
     assert_eq!(inspector.inspect(&[change], &["a".to_owned()]), []);
+}
+
+/// SEC-1, SEC-4: the tools may not write what may not be pushed, and the other way round: an override of the one would lead
+/// nowhere without the other.
+#[test]
+fn tools_and_inspection_forbid_the_same_paths() {
+    let authority = Authority::shipped();
+    for path in [
+        ".github/workflows",
+        ".github/workflows/ci.yml",
+        ".github/actions/a/action.yml",
+        ".gitlab/ci/a.yml",
+        ".circleci/config.yml",
+        "CODEOWNERS",
+        ".github/CODEOWNERS",
+        "docs/CODEOWNERS",
+        ".gitlab/CODEOWNERS",
+        ".github/settings.yml",
+        ".github/dependabot.yml",
+        ".gitlab-ci.yml",
+        "azure-pipelines.yml",
+        "Jenkinsfile",
+        ".travis.yml",
+        "src/CODEOWNERS",
+        ".github/workflows.md",
+        ".gitlab/a.yml",
+        "src/lib.rs",
+    ] {
+        let change = Change {
+            path,
+            before: Side::Absent,
+            after: Side::File(b"a\n"),
+            marks: &[],
+        };
+        let found = inspector().inspect(&[change], &[path.to_owned()]);
+        let is_found = found
+            .iter()
+            .any(|objection| objection.subject == Subject::Tree(FindingKind::ForbiddenPath));
+        for tool in ["create_file", "str_replace"] {
+            let asked = Request::of_tool(Role::Implementer, tool, path).expect("a tool");
+            let is_denied = authority.judge(&asked).ruling == Ruling::Deny;
+            assert_eq!(is_found, is_denied, "{tool} {path}");
+        }
+    }
 }
