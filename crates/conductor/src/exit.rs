@@ -110,7 +110,7 @@ impl From<conductor_web::Error> for Failure {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let exit = match problem.status {
-            404 | 409 => Exit::Refused,
+            403 | 404 | 409 => Exit::Refused,
             422 => Exit::Usage,
             _ => Exit::Failed,
         };
@@ -125,7 +125,9 @@ impl From<Problem> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use conductor_domain::id::ProjectId;
     use conductor_domain::refusal::Refusal;
+    use conductor_domain::staff::Rank;
 
     use super::*;
 
@@ -134,6 +136,16 @@ mod tests {
         let exit = |error: conductor_web::Error| Failure::from(error).exit;
         assert_eq!(exit(Refusal::NoSuchRun.into()), Exit::Refused);
         assert_eq!(exit(Refusal::AlreadyPaused.into()), Exit::Refused);
+        let forbidden = conductor_web::Error::Forbidden {
+            needed: Rank::Admin,
+            rank: Rank::Viewer,
+        };
+        assert_eq!(exit(forbidden), Exit::Refused);
+        let project = ProjectId::parse("acme").expect("a name");
+        assert_eq!(
+            exit(conductor_web::Error::OtherProject { project }),
+            Exit::Refused
+        );
         assert_eq!(
             exit(conductor_web::Error::Invalid { what: "x".into() }),
             Exit::Usage
