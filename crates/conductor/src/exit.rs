@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Refused = 4,
     /// A person must act before it can go on.
     NeedsHuman = 5,
+    /// There is a server, and it has not answered in time; ends with 1, as whatever was tried and did not work.
+    NoAnswer = 101,
     /// What is there differs from what is wanted, and that was to be strict; ends with 3, as skills have it everywhere.
     Differs = 103,
 }
