@@ -29,6 +29,27 @@ pub(crate) enum Exit {
     Differs = 103,
 }
 
+impl Exit {
+    /// The worse of two ends of the same command: whoever has no server can do least, whoever was refused has lost nothing.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        let badness = |exit: Self| match exit {
+            Self::Ok => 0,
+            Self::NeedsHuman => 1,
+            Self::Differs => 2,
+            Self::Refused => 3,
+            Self::Usage => 4,
+            Self::Failed => 5,
+            Self::NoAnswer => 6,
+            Self::NoServer => 7,
+        };
+        if badness(other) > badness(self) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8 % 100)
@@ -132,6 +153,26 @@ mod tests {
     use conductor_domain::staff::Rank;
 
     use super::*;
+
+    #[test]
+    fn the_worse_end_counts_whichever_came_first() {
+        let order = [
+            Exit::Ok,
+            Exit::NeedsHuman,
+            Exit::Differs,
+            Exit::Refused,
+            Exit::Usage,
+            Exit::Failed,
+            Exit::NoAnswer,
+            Exit::NoServer,
+        ];
+        for (n, better) in order.into_iter().enumerate() {
+            for worse in order.into_iter().skip(n) {
+                assert_eq!(better.worse(worse), worse);
+                assert_eq!(worse.worse(better), worse);
+            }
+        }
+    }
 
     #[test]
     fn refusals_faults_and_nonsense_have_their_own_exit_codes() {
