@@ -2,7 +2,8 @@
 //!
 //! HTTP is stateless. It asks for the lease's token, for one of the expected hosts, and for an expected origin where there
 //! is one, so that no page in a browser and no neighbour on the machine can speak to it. With the lease's end every call
-//! is refused. This module does not know what is served.
+//! is refused. Clients get only so many connections and only so much time to say what they want. This module does not know
+//! what is served.
 
 use std::io;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
+use crate::listen::{self, Bounds};
 use crate::server::{Server, Shelf};
 
 /// The longest message of a client: a file of the largest size, with room for its escapes.
@@ -97,9 +99,8 @@ pub async fn over_socket<S: Shelf>(
 ) -> io::Result<()> {
     let ended = lease.ended.clone();
     let router = router(server, lease, vec!["localhost".to_owned()], vec![]);
-    axum::serve(listener, router)
-        .with_graceful_shutdown(ended.cancelled_owned())
-        .await
+    listen::serve(listener, router, Bounds::default(), ended).await;
+    Ok(())
 }
 
 /// Serves over HTTP on loopback, at `/mcp`, until the lease ends.
@@ -113,9 +114,9 @@ pub async fn over_loopback<S: Shelf>(
         return Err(io::Error::other(format!("{address} is not loopback")));
     }
     let ended = lease.ended.clone();
-    axum::serve(listener, loopback(server, lease, address.port()))
-        .with_graceful_shutdown(ended.cancelled_owned())
-        .await
+    let router = loopback(server, lease, address.port());
+    listen::serve(listener, router, Bounds::default(), ended).await;
+    Ok(())
 }
 
 /// What is served on a port of loopback.
@@ -151,7 +152,11 @@ async fn admit(State(lease): State<Lease>, request: Request, next: Next) -> Resp
         return (StatusCode::GONE, "the lease of these tools has ended").into_response();
     }
     if !lease.is_shown_in(&request) {
-        let ask = [(header::WWW_AUTHENTICATE, "Bearer")];
+        // A stranger who asks on and on and reads nothing would have a seat for good.
+        let ask = [
+            (header::WWW_AUTHENTICATE, "Bearer"),
+            (header::CONNECTION, "close"),
+        ];
         return (
             StatusCode::UNAUTHORIZED,
             ask,

@@ -1,4 +1,5 @@
-//! Answers a client's messages: what is there, and what came of a call. Stateless but for what the shelf keeps.
+//! Answers a client's messages: what is there, and what came of a call. Stateless but for what the shelf keeps and for how
+//! many calls are under way.
 //!
 //! This module does not know which tools there are, nor what carries the messages.
 
@@ -6,12 +7,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, InitializeResult, JsonObject,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ServerCapabilities,
-    Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, InitializeResult,
+    JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ServerCapabilities, Tool,
 };
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::sync::Semaphore;
 
 /// Tools that can be listed and called.
 #[async_trait]
@@ -42,12 +44,22 @@ impl Progress {
     }
 }
 
+/// How many calls may be under way at once; an agent that waits for its answers has far fewer.
+const CALLS: usize = 16;
+
 /// Serves a shelf.
-pub struct Server<S>(Arc<S>);
+pub struct Server<S> {
+    shelf: Arc<S>,
+    /// A call has one until it is done, also where nobody waits for its answer any more.
+    seats: Arc<Semaphore>,
+}
 
 impl<S> Clone for Server<S> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self {
+            shelf: Arc::clone(&self.shelf),
+            seats: Arc::clone(&self.seats),
+        }
     }
 }
 
@@ -58,9 +70,12 @@ impl<S> std::fmt::Debug for Server<S> {
 }
 
 impl<S: Shelf> Server<S> {
-    /// Serves it; clones serve the same.
+    /// Serves it; clones serve the same, and share how much may be under way.
     pub fn new(shelf: S) -> Self {
-        Self(Arc::new(shelf))
+        Self {
+            shelf: Arc::new(shelf),
+            seats: Arc::new(Semaphore::new(CALLS)),
+        }
     }
 }
 
@@ -75,7 +90,7 @@ impl<S: Shelf> ServerHandler for Server<S> {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.0.tools()))
+        Ok(ListToolsResult::with_all_items(self.shelf.tools()))
     }
 
     async fn call_tool(
@@ -83,12 +98,17 @@ impl<S: Shelf> ServerHandler for Server<S> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        // Not a call yet: nothing is done, so nothing is logged, or the log would take the flood instead.
+        let Ok(_seat) = self.seats.try_acquire() else {
+            let busy = format!("busy: {CALLS} calls are under way already; wait for one and try again");
+            return Ok(CallToolResult::error(vec![ContentBlock::text(busy)]).into());
+        };
         let token = context.meta.get_progress_token();
         let progress = Progress(token.map(|token| (context.peer.clone(), token)));
         let arguments = request.arguments.unwrap_or_default();
         // A call that its client took back is done to its end all the same: what it began may have been done already, and
         // every call is logged (TOOL-4). The answer to such a call is dropped by whoever carries the messages.
-        let answer = self.0.call(&request.name, arguments, &progress).await;
+        let answer = self.shelf.call(&request.name, arguments, &progress).await;
         let unknown = || ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None);
         answer.map(CallToolResponse::from).ok_or_else(unknown)
     }

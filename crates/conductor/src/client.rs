@@ -25,6 +25,7 @@ pub(crate) struct Client {
     http: reqwest::Client,
     url: String,
     token: String,
+    patience: Duration,
 }
 
 /// Something on a run's stream.
@@ -58,6 +59,7 @@ impl Client {
             http,
             url: server.url.clone(),
             token: server.token.clone(),
+            patience: PATIENCE,
         })
     }
 
@@ -74,7 +76,7 @@ impl Client {
     /// Reads something.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let response = self
-            .send(self.request(Method::GET, path).timeout(PATIENCE))
+            .send(self.request(Method::GET, path).timeout(self.patience))
             .await?;
         self.parse(response).await
     }
@@ -83,12 +85,12 @@ impl Client {
     pub(crate) async fn artifact(&self, digest: &Digest) -> Result<Vec<u8>, Failure> {
         let path = format!("/artifacts/{digest}");
         let response = self
-            .send(self.request(Method::GET, &path).timeout(PATIENCE))
+            .send(self.request(Method::GET, &path).timeout(self.patience))
             .await?;
         Ok(response
             .bytes()
             .await
-            .map_err(|error| self.unreachable(&error))?
+            .map_err(|error| self.unanswered(&error))?
             .to_vec())
     }
 
@@ -103,7 +105,7 @@ impl Client {
         Ok(pieces
             .map(move |piece| match piece {
                 Ok(piece) => Ok(piece.to_vec()),
-                Err(error) => Err(client.unreachable(&error)),
+                Err(error) => Err(client.unanswered(&error)),
             })
             .boxed())
     }
@@ -115,7 +117,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, Failure> {
         let response = self
-            .send(self.request(Method::POST, path).timeout(PATIENCE).json(body))
+            .send(self.request(Method::POST, path).timeout(self.patience).json(body))
             .await?;
         self.parse(response).await
     }
@@ -140,12 +142,12 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let response = request.send().await.map_err(|error| self.unanswered(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
         let status = response.status();
-        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let bytes = response.bytes().await.map_err(|error| self.unanswered(&error))?;
         Err(match serde_json::from_slice::<Problem>(&bytes) {
             Ok(problem) => problem.into(),
             Err(_) => Failure::new(format!("the server at {} answered {status}", self.url)),
@@ -153,7 +155,7 @@ impl Client {
     }
 
     async fn parse<T: DeserializeOwned>(&self, response: Response) -> Result<T, Failure> {
-        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let bytes = response.bytes().await.map_err(|error| self.unanswered(&error))?;
         serde_json::from_slice(&bytes).map_err(|error| {
             Failure::coded(
                 "CDR0410",
@@ -166,10 +168,23 @@ impl Client {
         })
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+    /// Tells a server that is slow from one that is not there: the first may still do what it was asked.
+    fn unanswered(&self, error: &reqwest::Error) -> Failure {
+        let url = &self.url;
+        // Whoever could not connect in time has asked nothing.
+        if error.is_timeout() && !error.is_connect() {
+            return Failure::coded(
+                "CDR0422",
+                format!(
+                    "the server at {url} is there, and has not answered within {} seconds; it may still do what it was asked",
+                    self.patience.as_secs()
+                ),
+                "look at what was done before you ask again: `conductor run list`",
+            )
+            .exiting(Exit::NoAnswer);
+        }
         let what = format!(
-            "the server at {} does not answer: {}",
-            self.url,
+            "the server at {url} does not answer: {}",
             crate::exit::chain(error)
         );
         Failure::coded("CDR0401", what, "start `conductor serve`").exiting(Exit::NoServer)
@@ -217,7 +232,61 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
+    use conductor_domain::time::Timestamp;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    /// What becomes of a question to whoever listens at an address.
+    async fn asked(listener: &TcpListener, patience: Duration) -> Failure {
+        let server = ServerFile {
+            url: format!("http://{}", listener.local_addr().expect("an address")),
+            token: "t".to_owned(),
+            pid: 1,
+            pid_start: None,
+            started_at: Timestamp(1),
+        };
+        let client = Client {
+            patience,
+            ..Client::new(&server).expect("a client")
+        };
+        let answer: Result<serde_json::Value, Failure> = client.post("/runs", &()).await;
+        answer.expect_err("nothing was answered")
+    }
+
+    /// A server that takes a request and is slow, with the answer or in the midst of it, is not told to be absent: whoever
+    /// believed that would start another one, or ask for the same twice.
+    #[tokio::test]
+    async fn a_slow_server_is_told_from_none() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        for begun in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"] {
+            let slow = async {
+                let (mut stream, _peer) = listener.accept().await.expect("a client");
+                let mut heard = vec![0; 5];
+                stream.read_exact(&mut heard).await.expect("it asks");
+                assert_eq!(heard, b"POST ");
+                stream.write_all(begun.as_bytes()).await.expect("it listens");
+                stream.read_to_end(&mut heard).await.expect("it hangs up");
+            };
+            let (failure, ()) = tokio::join!(asked(&listener, Duration::from_secs(1)), slow);
+            assert_eq!(failure.code.as_deref(), Some("CDR0422"), "{failure:?}");
+            assert_eq!(failure.exit, Exit::NoAnswer);
+            assert!(failure.what.contains("may still do"), "{failure:?}");
+            let hint = failure.hint.as_deref().unwrap_or_default();
+            assert!(
+                hint.contains("conductor run list") && !hint.contains("serve"),
+                "{hint}"
+            );
+        }
+        // One that hangs up instead is gone.
+        let gone = async {
+            let _hung_up = listener.accept().await.expect("a client");
+        };
+        let (failure, ()) = tokio::join!(asked(&listener, PATIENCE), gone);
+        assert_eq!(failure.code.as_deref(), Some("CDR0401"), "{failure:?}");
+        assert_eq!(failure.exit, Exit::NoServer);
+    }
 
     #[test]
     fn events_are_cut_out_wherever_the_bytes_are_split() {

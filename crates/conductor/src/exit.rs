@@ -23,8 +23,31 @@ pub(crate) enum Exit {
     Refused = 4,
     /// A person must act before it can go on.
     NeedsHuman = 5,
+    /// There is a server, and it has not answered in time; ends with 1, as whatever was tried and did not work.
+    NoAnswer = 101,
     /// What is there differs from what is wanted, and that was to be strict; ends with 3, as skills have it everywhere.
     Differs = 103,
+}
+
+impl Exit {
+    /// The worse of two ends of the same command: whoever has no server can do least, whoever was refused has lost nothing.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        let badness = |exit: Self| match exit {
+            Self::Ok => 0,
+            Self::NeedsHuman => 1,
+            Self::Differs => 2,
+            Self::Refused => 3,
+            Self::Usage => 4,
+            Self::Failed => 5,
+            Self::NoAnswer => 6,
+            Self::NoServer => 7,
+        };
+        if badness(other) > badness(self) {
+            other
+        } else {
+            self
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -110,7 +133,7 @@ impl From<conductor_web::Error> for Failure {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let exit = match problem.status {
-            404 | 409 => Exit::Refused,
+            403 | 404 | 409 => Exit::Refused,
             422 => Exit::Usage,
             _ => Exit::Failed,
         };
@@ -125,15 +148,47 @@ impl From<Problem> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use conductor_domain::id::ProjectId;
     use conductor_domain::refusal::Refusal;
+    use conductor_domain::staff::Rank;
 
     use super::*;
+
+    #[test]
+    fn the_worse_end_counts_whichever_came_first() {
+        let order = [
+            Exit::Ok,
+            Exit::NeedsHuman,
+            Exit::Differs,
+            Exit::Refused,
+            Exit::Usage,
+            Exit::Failed,
+            Exit::NoAnswer,
+            Exit::NoServer,
+        ];
+        for (n, better) in order.into_iter().enumerate() {
+            for worse in order.into_iter().skip(n) {
+                assert_eq!(better.worse(worse), worse);
+                assert_eq!(worse.worse(better), worse);
+            }
+        }
+    }
 
     #[test]
     fn refusals_faults_and_nonsense_have_their_own_exit_codes() {
         let exit = |error: conductor_web::Error| Failure::from(error).exit;
         assert_eq!(exit(Refusal::NoSuchRun.into()), Exit::Refused);
         assert_eq!(exit(Refusal::AlreadyPaused.into()), Exit::Refused);
+        let forbidden = conductor_web::Error::Forbidden {
+            needed: Rank::Admin,
+            rank: Rank::Viewer,
+        };
+        assert_eq!(exit(forbidden), Exit::Refused);
+        let project = ProjectId::parse("acme").expect("a name");
+        assert_eq!(
+            exit(conductor_web::Error::OtherProject { project }),
+            Exit::Refused
+        );
         assert_eq!(
             exit(conductor_web::Error::Invalid { what: "x".into() }),
             Exit::Usage

@@ -115,11 +115,13 @@ impl Session {
         }
     }
 
-    /// Reaches the server, or without one opens the database for reading.
+    /// Reaches the server, or without one that answers opens the database for reading.
     pub(crate) async fn source(&self) -> Result<Source, Failure> {
         match self.client().await {
             Ok(client) => Ok(Source::Server(client)),
-            Err(failure) if failure.exit == Exit::NoServer => Source::open_database(&self.data_dir).await,
+            Err(failure) if matches!(failure.exit, Exit::NoServer | Exit::NoAnswer) => {
+                Source::open_database(&self.data_dir).await
+            }
             Err(failure) => Err(failure),
         }
     }

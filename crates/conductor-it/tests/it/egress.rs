@@ -132,7 +132,7 @@ async fn a_denied_request_is_seen_granted_and_then_let_out(kept: Kept) -> Result
     ensure!(the_denial(&seen)?["request"]["granted"] == true, "{seen:#}");
     stage
         .program
-        .say(&["run", "answer", &run, "Yes, it is allowed now."])?
+        .say(&["run", "answer", &run, "--yes", "Yes, it is allowed now."])?
         .done()?;
     stage.merge(&run).await?;
     stage.wait_for_clean_up(&run)?;

@@ -13,6 +13,8 @@ mod afar;
 mod interface;
 mod crash;
 mod steering;
+mod several;
+mod served;
 mod notices;
 mod egress;
 mod containers;

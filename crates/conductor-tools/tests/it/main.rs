@@ -2,6 +2,7 @@
 
 mod conformance;
 mod fixtures;
+mod crowds;
 mod over_http;
 mod over_pipes;
 mod told;

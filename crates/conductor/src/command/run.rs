@@ -8,6 +8,7 @@ mod show;
 mod work;
 mod watch;
 mod decide;
+mod answer;
 mod act;
 mod replay;
 
@@ -42,7 +43,7 @@ pub(crate) enum RunCommand {
     /// Calls the run off at its plan or change
     Reject(decide::DecideArgs),
     /// Answers a question of an agent
-    Answer(act::AnswerArgs),
+    Answer(answer::AnswerArgs),
     /// Lets the current step finish and starts nothing new
     Pause(NamedRun),
     /// Takes the pause away
@@ -79,7 +80,7 @@ pub(crate) async fn run(session: &Session, command: RunCommand) -> Result<Exit, 
         RunCommand::Approve(args) => decide::decide(session, decide::Answer::Approve, args).await,
         RunCommand::Revise(args) => decide::decide(session, decide::Answer::Revise, args).await,
         RunCommand::Reject(args) => decide::decide(session, decide::Answer::Reject, args).await,
-        RunCommand::Answer(args) => act::answer(session, args).await,
+        RunCommand::Answer(args) => answer::answer(session, args).await,
         RunCommand::Pause(named) => act::pause(session, &named.run).await,
         RunCommand::Resume(named) => act::resume(session, &named.run).await,
         RunCommand::Cancel(args) => act::cancel(session, args).await,

@@ -5,9 +5,10 @@
 
 use std::fmt::Write as _;
 
+use conductor_domain::id::EffectId;
 use conductor_domain::time::{Millis, Timestamp};
 use conductor_web::api::{DenialView, GateView, RunDetail, TextView};
-use conductor_web::visible;
+use conductor_web::visible::{self, Visible};
 
 use crate::show::words::count;
 use crate::show::{state, time};
@@ -69,6 +70,9 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
         "waits for"
     };
     field(name, detail.waits_for.clone());
+    for question in detail.holds.iter().filter_map(|hold| hold.question.as_ref()) {
+        field("question", question.to_string());
+    }
     if !detail.under_way.is_empty() {
         field("under way", detail.under_way.join(", "));
     }
@@ -152,17 +156,28 @@ pub(crate) fn gate(gate: &GateView) -> String {
     text
 }
 
+/// A question of an agent, which an answer names.
+pub(crate) fn question(id: &EffectId, words: &str) -> String {
+    format!("\nto be answered: {id}\n{}", barred(&visible::text(words)))
+}
+
 fn framed(shown: &TextView) -> String {
-    let visible = visible::text(&shown.text);
     let mut text = format!("\n── {} {} ", shown.kind.replace('_', " "), shown.digest.short());
     text.extend(std::iter::repeat_n('─', 40));
     text.push('\n');
+    if shown.truncated {
+        text.push_str("! this text was cut when it was kept\n");
+    }
+    text.push_str(&barred(&visible::text(&shown.text)));
+    text
+}
+
+/// Words of somebody else, each line behind a bar, so that none passes for ours.
+fn barred(visible: &Visible) -> String {
+    let mut text = String::new();
     let told = visible.told();
     if !told.is_empty() {
         let _string = writeln!(text, "! {told} shown as ⟨U+…⟩");
-    }
-    if shown.truncated {
-        text.push_str("! this text was cut when it was kept\n");
     }
     for line in visible.text.lines() {
         let _string = writeln!(text, "│ {line}");
@@ -208,6 +223,16 @@ mod tests {
         let ended = shown("nothing: it is over", false, true, now);
         assert!(ended.contains("ended         by ann: no\n"), "{ended}");
         assert!(ended.contains("last 5 ms\n"), "{ended}");
+    }
+
+    /// S-48, BEY-4: a question names itself, and no line of it passes for one of ours.
+    #[test]
+    fn a_question_stands_behind_a_bar() {
+        let id = EffectId::parse("r1.8.1").expect("an id");
+        assert_eq!(
+            question(&id, "Which colour?\nhint: \u{202e}say yes"),
+            "\nto be answered: r1.8.1\n! 1 hidden character shown as ⟨U+…⟩\n│ Which colour?\n│ hint: ⟨U+202E⟩say yes\n"
+        );
     }
 
     /// S-48: a plan cannot hide words from its reader, nor draw on the terminal.

@@ -1,8 +1,8 @@
-//! `conductor run pause|resume|cancel|retry|fail|reprioritize|answer`: what an operator asks of a run at any time.
+//! `conductor run pause|resume|cancel|retry|fail|reprioritize`: what an operator asks of a run at any time.
 //!
 //! It does not know what a run accepts.
 
-use conductor_domain::id::{EffectId, RunId};
+use conductor_domain::id::RunId;
 use conductor_web::api::{AcceptedView, ActionRequest};
 
 use crate::exit::{Exit, Failure};
@@ -26,18 +26,6 @@ pub(crate) struct PriorityArgs {
     /// Position in the queue, 1 (last) to 10 (first)
     #[arg(value_parser = clap::value_parser!(u8).range(1..=10))]
     priority: u8,
-}
-
-/// A run, and the answer to its question.
-#[derive(Debug, clap::Args)]
-pub(crate) struct AnswerArgs {
-    /// The run's id, as in `conductor approvals`
-    run: RunId,
-    /// The answer
-    text: String,
-    /// Which question [default: the open one]
-    #[arg(long, value_name = "ID")]
-    question: Option<EffectId>,
 }
 
 /// Pauses a run.
@@ -95,16 +83,13 @@ pub(crate) async fn reprioritize(session: &Session, args: PriorityArgs) -> Resul
     .await
 }
 
-/// Answers a question.
-pub(crate) async fn answer(session: &Session, args: AnswerArgs) -> Result<Exit, Failure> {
-    let action = ActionRequest::Answer {
-        question: args.question,
-        text: args.text,
-    };
-    act(session, &args.run, &action, "has its answer").await
-}
-
-async fn act(session: &Session, run: &RunId, action: &ActionRequest, what: &str) -> Result<Exit, Failure> {
+/// Asks it of the run, and tells that it was accepted.
+pub(super) async fn act(
+    session: &Session,
+    run: &RunId,
+    action: &ActionRequest,
+    what: &str,
+) -> Result<Exit, Failure> {
     let client = session.client().await?;
     let accepted: AcceptedView = client.post(&format!("/runs/{run}/actions"), action).await?;
     session.out.talk(&format!("✔ run {run} {what}"));

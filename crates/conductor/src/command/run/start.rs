@@ -1,13 +1,16 @@
-//! `conductor run start`: asks the server for a run per issue.
+//! `conductor run start`: asks the server for a run per issue, each by itself.
 //!
 //! It does not know what the server checks.
 
 use std::path::PathBuf;
 
 use conductor_web::api::{StartRun, Started};
+use serde::Serialize;
 
+use crate::client::Client;
 use crate::command::policy::read_text;
 use crate::exit::{Exit, Failure};
+use crate::out::Out;
 use crate::session::Session;
 use crate::settings::read_scenario;
 
@@ -30,30 +33,91 @@ pub(crate) struct StartArgs {
     policy: Option<PathBuf>,
 }
 
-/// Runs the command.
+/// What came of the issues, where there are several.
+#[derive(Debug, Serialize)]
+struct StartedSeveral {
+    /// One for each issue, in the order they were given.
+    results: Vec<IssueResult>,
+}
+
+/// What came of one issue.
+#[derive(Debug, Serialize)]
+struct IssueResult {
+    /// The issue's number.
+    issue: u64,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+/// Either a run, or why there is none.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Outcome {
+    Started(Started),
+    Not { code: Option<String>, why: String },
+}
+
+/// Runs the command. Every issue is tried, whatever became of those before it.
 pub(crate) async fn start(session: &Session, args: StartArgs) -> Result<Exit, Failure> {
     let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
     let policy = args.policy.as_deref().map(read_text).transpose()?;
     let client = session.client().await?;
-    for issue in args.issues {
-        let wish = StartRun {
-            repo: args.repo.clone(),
-            issue,
-            priority: args.priority,
-            scenario: scenario.clone(),
-            policy: policy.clone(),
-        };
-        let started: Started = client.post("/runs", &wish).await?;
-        session.out.talk(&format!(
-            "✔ run {} started for {}#{issue}",
-            started.run, args.repo
-        ));
-        session
-            .out
-            .talk(&format!("hint: `conductor run watch {}` follows it", started.run));
-        session
-            .out
-            .data(&started, |started| format!("{}\n", started.run))?;
+    let wish = |issue| StartRun {
+        repo: args.repo.clone(),
+        issue,
+        priority: args.priority,
+        scenario: scenario.clone(),
+        policy: policy.clone(),
+    };
+    if let [issue] = args.issues[..] {
+        let started = ask(session, &client, &wish(issue)).await?;
+        session.out.data(&started, id)?;
+        return Ok(Exit::Ok);
     }
-    Ok(Exit::Ok)
+    let mut worst = Exit::Ok;
+    let mut results = Vec::new();
+    for issue in args.issues {
+        let outcome = match ask(session, &client, &wish(issue)).await {
+            Ok(started) => {
+                // Programs get one document at the end; people, and pipes of words, each run as it starts.
+                if !session.out.is_json() {
+                    session.out.data(&started, id)?;
+                }
+                Outcome::Started(started)
+            }
+            Err(failure) => {
+                worst = worst.worse(failure.exit);
+                let told = Failure {
+                    what: format!("{}#{issue}: {}", args.repo, failure.what),
+                    ..failure.clone()
+                };
+                Out::failure(&told);
+                Outcome::Not {
+                    code: failure.code,
+                    why: failure.what,
+                }
+            }
+        };
+        results.push(IssueResult { issue, outcome });
+    }
+    session
+        .out
+        .data(&StartedSeveral { results }, |_told_already| String::new())?;
+    Ok(worst)
+}
+
+async fn ask(session: &Session, client: &Client, wish: &StartRun) -> Result<Started, Failure> {
+    let started: Started = client.post("/runs", wish).await?;
+    session.out.talk(&format!(
+        "✔ run {} started for {}#{}",
+        started.run, wish.repo, wish.issue
+    ));
+    session
+        .out
+        .talk(&format!("hint: `conductor run watch {}` follows it", started.run));
+    Ok(started)
+}
+
+fn id(started: &Started) -> String {
+    format!("{}\n", started.run)
 }

@@ -75,7 +75,9 @@ async fn follow(
     loop {
         let mut messages = match connect(session, run, seen).await {
             Ok(messages) => messages,
-            Err(failure) if failure.exit == Exit::NoServer && tries < TRIES && seen > 0 => {
+            Err(failure)
+                if matches!(failure.exit, Exit::NoServer | Exit::NoAnswer) && tries < TRIES && seen > 0 =>
+            {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;
                 continue;
