@@ -3,60 +3,16 @@
 //! `test` and `ci` are both this. Cheap stages come first; none sets `RUSTFLAGS` or another profile, so that nothing
 //! is built twice. It does not know what a check looks at.
 
-use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 
+use crate::engine::{Engine, WITHOUT_DOCKER};
 use crate::process::{self, cargo};
 use crate::protections::{self, Passed};
 use crate::stage::Stages;
 use crate::tally::Tally;
 use crate::{layers, setup, tidy, workspace};
-
-/// Set to anything by somebody who has no Docker engine: what needs one is then not run, and counted so.
-const WITHOUT_DOCKER: &str = "CONDUCTOR_WITHOUT_DOCKER";
-
-/// The tests that need an engine, for nextest; a module of another name needs none.
-const NEED_DOCKER: &str = "(package(conductor-executor) and test(/^docker::/)) \
-                           or (package(conductor-it) and binary(it) and test(/^containers::/)) \
-                           or (package(conductor-skill) and test(/^real_docker::/)) \
-                           or (package(conductor) and binary(skills) and test(/^defects::/)) \
-                           or (package(conductor) and binary(exec) and test(/^docker::/))";
-
-/// Sixteen hundred tests start real servers, engines and browsers on whatever machine this is: one that fails is tried
-/// once more, and named at the end if that helped. Who runs nextest by hand sees the first failure.
-const ATTEMPTS: [&str; 2] = ["--retries", "1"];
-
-/// Whether a Docker engine is to be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Engine {
-    Needed,
-    Missing,
-}
-
-impl Engine {
-    /// Reads what the developer says; a machine that judges for others needs an engine whatever it says.
-    fn told(without: Option<&OsStr>, ci: Option<&OsStr>) -> Result<Self> {
-        let is_set = |told: Option<&OsStr>| told.is_some_and(|told| !told.is_empty());
-        ensure!(
-            !(is_set(without) && is_set(ci)),
-            "{WITHOUT_DOCKER} is for a developer's own machine; with CI set, every test runs"
-        );
-        Ok(if is_set(without) {
-            Self::Missing
-        } else {
-            Self::Needed
-        })
-    }
-
-    fn arguments(self) -> Vec<String> {
-        match self {
-            Self::Needed => vec![],
-            Self::Missing => vec!["-E".to_owned(), format!("not ({NEED_DOCKER})")],
-        }
-    }
-}
 
 /// Runs all stages; ends with `N passed, N failed` alone on the last line.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
@@ -140,16 +96,23 @@ fn tests(engine: Engine, tally: &mut Tally, passed: &mut Passed) -> Result<()> {
         engine == Engine::Needed || has_nextest(),
         "only cargo-nextest can leave tests out and count them\nhint: cargo install cargo-nextest --locked"
     );
-    suite("--workspace", &engine.arguments(), tally, passed)?;
+    suite(
+        "--workspace",
+        &["--profile", "gate"],
+        &engine.arguments(),
+        tally,
+        passed,
+    )?;
     ensure!(tally.is_green(), "no test passed");
     Ok(())
 }
 
-/// Runs the contract on the executor that stands outside the workspace, as its author would; third-party crates and the
-/// guest are found built already.
+/// Runs the contract on the executor that stands outside the workspace, as its author would: with no profile of ours, so
+/// nothing is tried again. Third-party crates and the guest are found built already.
 fn example(tally: &mut Tally, passed: &mut Passed) -> Result<()> {
     suite(
         "--manifest-path examples/logged-executor/Cargo.toml",
+        &[],
         &[
             "--target-dir".to_owned(),
             workspace::target().display().to_string(),
@@ -159,11 +122,17 @@ fn example(tally: &mut Tally, passed: &mut Passed) -> Result<()> {
     )
 }
 
-/// Runs the tests of some packages with nextest, or with the built-in harness where that is missing.
-fn suite(packages: &str, more: &[String], tally: &mut Tally, passed: &mut Passed) -> Result<()> {
+/// Runs the tests of some packages with nextest, or with the built-in harness where that is missing, which knows no profiles.
+fn suite(
+    packages: &str,
+    profile: &[&str],
+    more: &[String],
+    tally: &mut Tally,
+    passed: &mut Passed,
+) -> Result<()> {
     let (mut command, read): (_, fn(&str) -> Option<Tally>) = if has_nextest() {
         let mut command = cargo(&format!("nextest run --locked --no-fail-fast {packages}"));
-        command.args(ATTEMPTS);
+        command.args(profile);
         (command, Tally::from_nextest)
     } else {
         eprintln!("note: cargo-nextest is not installed, `cargo test` stands in for it");
@@ -207,35 +176,4 @@ fn count(
         bail!("{here}, and the test command ended with {status}");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// EXEC-2: whoever has no engine says so, by name; nobody is spared a test by accident, and a judge never.
-    #[test]
-    fn what_needs_docker_is_left_out_only_when_asked_and_never_by_a_judge() {
-        let told = |without: &str, ci: &str| Engine::told(Some(OsStr::new(without)), Some(OsStr::new(ci)));
-        assert_eq!(Engine::told(None, None).ok(), Some(Engine::Needed));
-        assert_eq!(told("", "true").ok(), Some(Engine::Needed));
-        assert_eq!(told("1", "").ok(), Some(Engine::Missing));
-        assert!(told("1", "true").is_err());
-        assert_eq!(Engine::Needed.arguments(), Vec::<String>::new());
-        assert!(Engine::Missing.arguments()[1].starts_with("not ("));
-    }
-
-    /// Every module that starts containers is named; a file that moved would otherwise run, or not, unseen.
-    #[test]
-    fn the_modules_that_need_docker_are_where_they_are_said_to_be() {
-        for file in [
-            "crates/conductor-executor/tests/it/docker.rs",
-            "crates/conductor-it/tests/it/containers.rs",
-            "crates/conductor-skill/tests/it/real_docker.rs",
-            "crates/conductor/tests/skills/defects.rs",
-            "crates/conductor/tests/exec.rs",
-        ] {
-            assert!(workspace::root().join(file).is_file(), "{file}");
-        }
-    }
 }

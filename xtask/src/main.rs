@@ -13,6 +13,7 @@ mod process;
 mod stage;
 mod tally;
 mod protections;
+mod engine;
 mod gate;
 mod demo;
 mod bench;

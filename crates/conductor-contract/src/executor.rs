@@ -2,7 +2,8 @@
 //!
 //! Everything inside a sandbox is hostile here: it prints without end, forks without end, hides, lies and breaks. Each
 //! case demands a clear answer in bounded time, nothing left behind, and a sandbox that still works where it can.
-//! Commands need `bash` and coreutils inside. The suite does not know how a sandbox is built.
+//! Commands need `bash` and coreutils inside, and one case needs root, which alone can mount a small disk. The suite does not
+//! know how a sandbox is built.
 
 mod commands;
 mod confinement;

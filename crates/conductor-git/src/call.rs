@@ -520,7 +520,7 @@ mod tests {
         );
     }
 
-    /// S-9.
+    /// S-9: the whole list of arguments, so that no setting goes missing unseen, and none that came later undoes it.
     #[tokio::test]
     async fn a_call_switches_off_what_configuration_could_run() {
         let place = tempfile::tempdir().unwrap();
@@ -530,18 +530,34 @@ mod tests {
             .text()
             .await
             .unwrap();
-        for setting in [
+        let settings = [
             "core.hooksPath=/dev/null",
             "core.fsmonitor=false",
+            "core.attributesFile=/dev/null",
+            "core.excludesFile=/dev/null",
+            "core.protectHFS=true",
+            "core.protectNTFS=true",
+            "core.fsync=objects,derived-metadata,reference",
+            "core.safecrlf=false",
             "credential.helper=",
             "http.followRedirects=false",
-        ] {
-            assert!(
-                shown.lines().any(|line| line == setting),
-                "{setting} is missing in {shown}"
-            );
-        }
-        assert_eq!(shown.lines().last(), Some("status"));
+            "http.lowSpeedLimit=500",
+            "http.lowSpeedTime=60",
+            "submodule.recurse=false",
+            "fetch.recurseSubmodules=false",
+            "commit.gpgSign=false",
+            "push.gpgSign=false",
+            "gc.auto=0",
+            "maintenance.auto=false",
+            "advice.addEmbeddedRepo=false",
+        ];
+        let place = format!("--git-dir={}", place.path().display());
+        let expected: Vec<&str> = settings
+            .into_iter()
+            .flat_map(|setting| ["-c", setting])
+            .chain([place.as_str(), "status"])
+            .collect();
+        assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
     }
 
     /// EXEC-7: what outlives its limit is killed with everything it started.

@@ -10,16 +10,17 @@ use rustix::mount::{MountFlags, UnmountFlags};
 pub(super) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts one below a directory; only root can.
-    pub(super) fn mount(place: &Path) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            return None;
-        }
+    /// Mounts one below a directory. Only root can; for anybody else the case fails, because it shows nothing.
+    pub(super) fn mount(place: &Path) -> Self {
+        assert!(
+            rustix::process::geteuid().is_root(),
+            "needs root: nobody else can mount a disk"
+        );
         let point = place.join("small");
         std::fs::create_dir(&point).expect("the subject's place is writable");
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         rustix::mount::mount("small", &point, "tmpfs", flags, c"size=1m,mode=755").expect("root may mount");
-        Some(Self(point))
+        Self(point)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -466,6 +466,7 @@ async fn a_call_that_cannot_be_shown_whole_is_refused() {
         .await;
     assert_eq!((held.call, held.approved_calls), (None, vec![]));
     let heard = std::mem::take(&mut *answers.lock().expect("no panic"));
+    assert!(heard.iter().flatten().next().is_some(), "nobody heard anything");
     assert!(
         heard.iter().flatten().all(|answer| matches!(
             answer,
@@ -474,6 +475,7 @@ async fn a_call_that_cannot_be_shown_whole_is_refused() {
         "{heard:?}"
     );
     let logs = logged(&rig, &run).await;
+    assert!(logs.iter().flatten().next().is_some(), "no call was logged");
     assert!(
         logs.iter().flatten().all(|(decision, _)| decision == "deny"),
         "{logs:?}"

@@ -8,6 +8,7 @@
 
 mod kit;
 mod matrix;
+mod artifact;
 mod commands;
 mod trees;
 mod reaping;

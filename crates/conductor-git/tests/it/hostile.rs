@@ -74,12 +74,14 @@ async fn check(world: World, set: impl Fn(&Path, &Trap), proof: &[&[&str]]) {
         .unwrap();
     write(&world.workdir().join("README.md"), "unfinished\n");
     world.workspace.reset(&world.run, &second).await.unwrap();
+    assert!(!trap.was_sprung(), "something ran on the host");
+
     set(&world.workdir(), &trap);
     // The trap itself was set with git, which may have sprung it.
     trap.was_sprung();
     write(&world.workdir().join("README.md"), "unfinished\n");
     world.workspace.clean_up(&world.run, &world.repo()).await.unwrap();
-    assert!(!trap.was_sprung(), "something ran on the host");
+    assert!(!trap.was_sprung(), "cleaning up ran something on the host");
 }
 
 #[tokio::test]

@@ -132,17 +132,6 @@ impl Place {
         Guest::start(command)
     }
 
-    /// Starts a guest in a sandbox that holds nothing but it, its directory and `/dev`.
-    pub(crate) fn alone(&self) -> Guest {
-        let mut command = Command::new("bwrap");
-        command
-            .args(NAMESPACES)
-            .args(["--dev", "/dev"])
-            .args(self.mounts())
-            .args(START);
-        Guest::start(command)
-    }
-
     fn mounts(&self) -> [OsString; 6] {
         let (guest, work) = (self.guest().into(), self.work().into());
         [

@@ -24,5 +24,4 @@ mod walks;
 mod forwards;
 mod filter;
 mod sandbox;
-mod artifact;
 mod seeds;

@@ -11,7 +11,7 @@ use conductor_domain::testing::Ending;
 use conductor_domain::time::Millis;
 use conductor_executor::Limits;
 use conductor_port::executor::{Command, Executor as _, Profile, SandboxSpec};
-use conductor_port::workspace::Workspace as _;
+use conductor_port::workspace::{Committed, Workspace as _};
 
 use crate::ground::{Answer, Canary, Ground, Reading, SECRET, check, check_by_path, local};
 use crate::world::{git, git_ok, write};
@@ -134,9 +134,18 @@ fn exchange(one: &Path, other: &Path) {
     renameat2(AT_FDCWD, one, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE).unwrap();
 }
 
+/// How many files there are that a swap changes.
+const TWINS: u32 = 200;
+
+/// How often at least a directory is read that is swapped meanwhile; a third of the tries or more ends with a commit.
+const TRIES: u64 = 14;
+
+/// Nobody needs so many tries.
+const HOPELESS: u64 = 200;
+
 /// Files in the worktree, and files of the same names with the secret in them elsewhere.
 fn twins(ground: &Ground) {
-    for number in 0..200 {
+    for number in 0..TWINS {
         write(
             &ground.host().join(format!("many/{number}")),
             &format!("{SECRET} {number}"),
@@ -168,18 +177,43 @@ async fn a_link_that_appears_while_reading_leads_nowhere() {
     twins(&ground);
     // The sandbox's user owns the directory from the first snapshot on, as it does in a run.
     let swapping = Swapping::start(&ground);
-    for number in 1..15 {
+    let (mut number, mut committed) = (0, 0);
+    // One commit at least is made meanwhile, or nothing was shown.
+    while number < TRIES || committed == 0 {
+        number += 1;
+        assert!(number <= HOPELESS, "nothing was ever committed");
         write(&ground.workdir().join("number"), &number.to_string());
         // It may well complain that something changed under its eyes.
-        let _ = ground
+        let answer = ground
             .world
             .workspace
             .commit(&ground.world.order(number, &parent))
             .await;
+        committed += u32::from(matches!(answer, Ok(Committed::Commit { .. })));
         parent = ground.world.branch_at().unwrap();
         assert!(!ground.objects().contains(SECRET), "after {number} tries");
     }
     drop(swapping);
+    println!("{committed} of {number} commits were made while it was swapped");
+
+    // Once nothing moves, everything is read again, with the directory in its place.
+    let place = ground.workdir().join("swapped");
+    if fs::symlink_metadata(&place).unwrap().is_symlink() {
+        exchange(&ground.world.path().join("aside"), &place);
+    }
+    write(&ground.workdir().join("number"), "the last");
+    let last = ground.world.commit(number + 1, &parent).await;
+    let mut expected = vec![
+        ("README.md".to_owned(), "hello\n".to_owned()),
+        ("number".to_owned(), "the last".to_owned()),
+        ("src/lib.rs".to_owned(), "pub fn one() -> u32 { 1 }\n".to_owned()),
+    ];
+    expected.extend((0..TWINS).map(|number| (format!("swapped/{number}"), "public".to_owned())));
+    expected.sort();
+    let mut files = ground.world.tree(last.as_str());
+    files.sort();
+    assert_eq!(files, expected);
+    assert!(!ground.objects().contains(SECRET), "in the end");
 }
 
 /// S-7: links that stand still bring in where they point, and nothing of what is there.

@@ -105,10 +105,15 @@ async fn runs_queue_for_the_slots_of_their_repository(kept: Kept) -> Result<()> 
     stage.verify(&second)
 }
 
-/// DEP-1: the demo plays a Rust, a Python and a Node story to a merged pull request, prints one JSON summary, and leaves
-/// nothing behind.
+/// DEP-1: the demo plays a Rust, a Python and a Node story to a merged pull request, and on a server one of them; it prints
+/// one JSON summary, and leaves nothing behind.
 async fn the_demo_plays_every_language(kept: Kept) -> Result<()> {
-    for language in ["rust", "python", "node"] {
+    // No language knows where the records are kept.
+    let languages: &[&str] = match kept {
+        Kept::File => &["rust", "python", "node"],
+        Kept::Server(_) => &["python"],
+    };
+    for &language in languages {
         let dir = tempfile::tempdir()?;
         let program = Program::new(PROGRAM, dir.path(), vec![]);
         let mut demo = vec!["demo", "--yes", "--story", language];

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use conductor_it::Stage;
 use conductor_it::stage::REPO;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::kept::{Kept, on_both_databases};
 use crate::{GREETING, PROGRAM};
@@ -67,7 +69,7 @@ fn last(stage: &Stage, run: &str, kind: &str) -> Result<Duration> {
 
 pub(crate) fn wait_for_process(words: &str, there: bool) -> Result<()> {
     let begun = Instant::now();
-    while is_running(words)? != there {
+    while processes(words)?.is_empty() == there {
         ensure!(
             begun.elapsed() < Duration::from_mins(1),
             "`{words}` is {}there",
@@ -78,16 +80,19 @@ pub(crate) fn wait_for_process(words: &str, there: bool) -> Result<()> {
     Ok(())
 }
 
-fn is_running(words: &str) -> Result<bool> {
+/// The processes of this machine that are called so, in whatever sandbox.
+fn processes(words: &str) -> Result<Vec<Pid>> {
+    let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").context("reading processes")? {
-        let path = entry?.path().join("cmdline");
-        if let Ok(line) = std::fs::read(path)
+        let path = entry?.path();
+        if let Ok(line) = std::fs::read(path.join("cmdline"))
             && String::from_utf8_lossy(&line).replace('\0', " ").trim_end() == words
         {
-            return Ok(true);
+            let name = path.file_name().context("a process")?.to_string_lossy();
+            found.push(Pid::from_raw(name.parse().context("the number of a process")?));
         }
     }
-    Ok(false)
+    Ok(found)
 }
 
 /// RUN-1a, RUN-11: a paused run does not advance; resumed, it goes on.
@@ -148,24 +153,48 @@ async fn a_question_waits_for_its_answer(kept: Kept) -> Result<()> {
     stage.verify(&run)
 }
 
-/// SEC-6: the kill switch stops agents at once; when it is off, the work is done anew.
+/// SEC-6: the kill switch stops agents within 5 seconds by the records' own times, and nothing of them is left running; when
+/// it is off, the work is done anew.
 async fn the_kill_switch_stops_everything_and_loses_nothing(kept: Kept) -> Result<()> {
-    let command = kept.either("sleep 1.234", "sleep 1.235");
+    // It is ended by its name below, so nobody else's may be called so.
+    let command = &format!("sleep {}.{}", kept.either("602", "603"), std::process::id());
     let stage = Stage::set(PROGRAM, &kept.shell(&slow(command))).await?;
     let run = stage.start_run("Stop me")?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     stage.approve(&run)?;
     wait_for_process(command, true)?;
+    let begun = Instant::now();
     stage.program.say(&["kill-switch", "on"])?.done()?;
+    wait_for_process(command, false)?;
+    ensure!(
+        begun.elapsed() < Duration::from_secs(20),
+        "stopping took {:?} even for a busy machine",
+        begun.elapsed()
+    );
+    let took = || -> Result<Option<Duration>> {
+        let turned = last(&stage, &run, "kill_switch_turned")?;
+        Ok(last(&stage, &run, "invocation_ended")?.checked_sub(turned))
+    };
     stage.wait(&run, "standing still", |run| {
-        run["holds"].to_string().contains("kill_switch")
+        run["holds"].to_string().contains("kill_switch") && took().is_ok_and(|took| took.is_some())
     })?;
+    let took = took()?;
+    ensure!(
+        took.is_some_and(|took| took <= Duration::from_secs(5)),
+        "the agent ended {took:?} after the switch was on"
+    );
     let another = stage.person.open_issue(REPO, "Not now", "Please.")?.to_string();
     stage
         .program
         .say(&["run", "start", REPO, &another])?
         .refused("CDR0112")?;
+    ensure!(processes(command)?.is_empty(), "`{command}` came back");
     stage.program.say(&["kill-switch", "off"])?.done()?;
+    // The same command again, which nobody waits for to the end.
+    wait_for_process(command, true)?;
+    for process in processes(command)? {
+        kill(process, Signal::SIGTERM).context("ending the command")?;
+    }
     stage.merge(&run).await?;
     stage.wait_for_clean_up(&run)?;
     stage.verify(&run)

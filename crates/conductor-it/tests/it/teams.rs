@@ -316,6 +316,11 @@ async fn a_hundred_runs_end_though_servers_die_and_freeze() -> Result<()> {
         team.repeats_removed(),
     );
     ensure!(rounds == 0 || again > 0, "no strike hit any work");
+    ensure!(
+        checks == 0,
+        "{checks} check runs stand twice\n{}",
+        team.last_words()
+    );
     Ok(())
 }
 

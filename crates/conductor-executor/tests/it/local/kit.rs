@@ -115,6 +115,15 @@ fn settings(base: &Path, toolchain: Toolchain, limits: Limits) -> Settings {
     }
 }
 
+/// Fails for anybody but root, where nobody else can show what a test is about: one that showed nothing has not passed.
+#[track_caller]
+pub(super) fn needs_root() {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "needs root: nobody else has other users or cgroups to give"
+    );
+}
+
 /// The records of the sandboxes that stand.
 pub(super) fn records(base: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(base.join("executor/open"));

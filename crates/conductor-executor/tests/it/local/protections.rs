@@ -16,7 +16,7 @@ use conductor_executor::local::{Limits, Switch};
 use conductor_port::executor::{Executor as _, Profile, Way};
 use rustix::process::{Pid, Signal};
 
-use super::kit::{Ground, members, records};
+use super::kit::{Ground, members, needs_root, records};
 use crate::kit::{PASSED, Watched, argv, bash, executor, script, skills, spec, stubborn_guest, text};
 use crate::matrix::{self, Line};
 
@@ -135,9 +135,10 @@ async fn check(test: &str) {
             let without = gets_through(&switched, profile, attack).await;
             assert_eq!(with, Ok(false), "{test} in force");
             // Only root can be more than itself.
-            if rustix::process::geteuid().is_root() || !row.beside.contains(&Switch::OwnUid) {
-                assert_eq!(without, Ok(true), "{test} left out");
+            if row.beside.contains(&Switch::OwnUid) {
+                needs_root();
             }
+            assert_eq!(without, Ok(true), "{test} left out");
         }
         Opens => {
             assert_eq!(gets_through(row.beside, Profile::Tool, "true").await, Ok(false));
@@ -266,10 +267,8 @@ async fn every_mount_has_a_row() {
 
 /// EXEC-6: a command that spins is held back by its group, and by nothing without the limit.
 async fn cpu_limit() {
-    if !rustix::process::geteuid().is_root() {
-        // Nobody else may write cgroups; the executor then refuses, unless the operator named this limit.
-        return;
-    }
+    // Nobody else may write cgroups; the executor then refuses, unless the operator named this limit.
+    needs_root();
     for (switches, is_held) in [(&[][..], true), (&[Switch::CpuLimit], false)] {
         let limits = Limits {
             milli_cpus: 50,
@@ -450,23 +449,18 @@ async fn own_uid() {
         "{said}"
     );
     let owner = std::fs::metadata(ground.work().join("made")).unwrap().uid();
-    if rustix::process::geteuid().is_root() {
-        assert!(owner >= 0x7000_0000, "{owner}");
-        let as_root = Ground::without(&[Switch::OwnUid]);
-        as_root.said("echo x > made").await;
-        let owner = std::fs::metadata(as_root.work().join("made")).unwrap().uid();
-        assert_eq!(owner, 0, "without the protection it is root's");
-    } else {
-        assert_eq!(owner, rustix::process::geteuid().as_raw());
-    }
+    needs_root();
+    assert!(owner >= 0x7000_0000, "{owner}");
+    let as_root = Ground::without(&[Switch::OwnUid]);
+    as_root.said("echo x > made").await;
+    let owner = std::fs::metadata(as_root.work().join("made")).unwrap().uid();
+    assert_eq!(owner, 0, "without the protection it is root's");
 }
 
 /// S-1: two runs are two users, one run is one.
 #[tokio::test]
 async fn every_run_has_a_user_of_its_own() {
-    if !rustix::process::geteuid().is_root() {
-        return assert_ne!(rustix::process::geteuid().as_raw(), 0);
-    }
+    needs_root();
     let ground = Ground::new();
     let mut owners = Vec::new();
     for (number, run) in ["a", "a", "b"].into_iter().enumerate() {
