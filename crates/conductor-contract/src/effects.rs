@@ -189,7 +189,7 @@ pub(crate) async fn a_stopped_effect_that_was_tried_is_dispatched_at_once(subjec
         (row.status.as_str(), row.stop, row.attempts),
         ("pending", true, 1)
     );
-    assert_eq!(dispatchable(subject, 30).await, [id.clone()]);
+    assert_eq!(dispatchable(subject, 30).await, std::slice::from_ref(&id));
     let again = leased(subject, wish(&id, 30, 40)).await;
     assert_eq!(
         subject.ledger.renew(&again, Timestamp(50)).await,

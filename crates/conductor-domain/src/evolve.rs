@@ -9,7 +9,7 @@ use crate::diff::Weighed;
 use crate::effect::EffectKind;
 use crate::event::Event;
 use crate::gate::{CallGate, GateKind};
-use crate::hold::HoldKind;
+use crate::hold::Holds;
 use crate::phase::{
     ApprovedPlan, AwaitingMerge, Executing, ExecutingStep, Phase, PlanGate, Planning, PlanningStep,
     Proposing, ProposingStep, SetUp, Workspace,
@@ -37,7 +37,7 @@ fn born(spec: &RunSpec) -> Run {
         spec: spec.clone(),
         priority: spec.priority,
         phase: Phase::Pending(SetUp::ReadingIssue),
-        holds: crate::hold::Holds::default(),
+        holds: Holds::default(),
         issue: None,
         workspace: None,
         pull_request: None,
@@ -445,16 +445,7 @@ fn end(run: &mut Run, phase: Phase) {
     run.phase = phase;
     run.call = None;
     run.approved_calls.clear();
-    for kind in [
-        HoldKind::Operator,
-        HoldKind::Question,
-        HoldKind::ProviderLimit,
-        HoldKind::Failure,
-        HoldKind::Policy,
-        HoldKind::KillSwitch,
-    ] {
-        run.holds.release(kind);
-    }
+    run.holds = Holds::default();
 }
 
 /// The approved plan and the retries that go along from phase to phase.

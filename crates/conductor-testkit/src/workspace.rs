@@ -120,7 +120,8 @@ fn lines(mark: char, content: Option<&Vec<u8>>) -> String {
     let text = content
         .map(|bytes| String::from_utf8_lossy(bytes))
         .unwrap_or_default();
-    text.lines().map(|line| format!("{mark}{line}\n")).collect()
+    let lines: Vec<String> = text.lines().map(|line| format!("{mark}{line}\n")).collect();
+    lines.concat()
 }
 
 fn side(tree: &Tree, path: &str) -> Side {
@@ -318,21 +319,18 @@ impl Workspace for FakeWorkspace {
                 after: side(&to, path),
             })
             .collect();
-        let rendered: String = differing
+        let rendered: Vec<String> = differing
             .iter()
             .map(|path| {
-                format!(
-                    "M {path}\n{}{}",
-                    lines('-', from.get(*path)),
-                    lines('+', to.get(*path))
-                )
+                let (before, after) = (lines('-', from.get(*path)), lines('+', to.get(*path)));
+                format!("M {path}\n{before}{after}")
             })
             .collect();
         weather.after(Diff {
             digest: Digest::of(format!("{from:?}{to:?}").as_bytes()),
             changes,
             passing,
-            rendered,
+            rendered: rendered.concat(),
             unshown: vec![],
         })
     }

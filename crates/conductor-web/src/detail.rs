@@ -386,8 +386,13 @@ pub(crate) fn next_steps(run: &Run, allowed: &[&'static str]) -> Vec<NextStep> {
             step(what[2], format!("reject {id} --subject {subject}"));
         }
     }
-    if may("answer") {
-        step("answer the question", format!("answer {id} '…'"));
+    if may("answer")
+        && let Some(Hold::Question { id: question, .. }) = run.holds.get(HoldKind::Question)
+    {
+        step(
+            "answer the question",
+            format!("answer {id} --question {question} '…'"),
+        );
     }
     if may("resume") {
         step("let it go on", format!("resume {id}"));
