@@ -73,6 +73,15 @@ impl Lease {
     }
 }
 
+/// The clients of a lease are one agent; each connection may hold a message of the largest size.
+fn bounds() -> Bounds {
+    Bounds {
+        connections: 32,
+        farewell: Duration::from_secs(5),
+        ..Bounds::default()
+    }
+}
+
 /// Serves over two pipes until the client leaves or the lease ends.
 pub async fn over_pipes<S: Shelf>(
     server: Server<S>,
@@ -99,7 +108,7 @@ pub async fn over_socket<S: Shelf>(
 ) -> io::Result<()> {
     let ended = lease.ended.clone();
     let router = router(server, lease, vec!["localhost".to_owned()], vec![]);
-    listen::serve(listener, router, Bounds::default(), ended).await;
+    listen::serve(listener, router, bounds(), ended).await;
     Ok(())
 }
 
@@ -115,7 +124,7 @@ pub async fn over_loopback<S: Shelf>(
     }
     let ended = lease.ended.clone();
     let router = loopback(server, lease, address.port());
-    listen::serve(listener, router, Bounds::default(), ended).await;
+    listen::serve(listener, router, bounds(), ended).await;
     Ok(())
 }
 
@@ -152,7 +161,7 @@ async fn admit(State(lease): State<Lease>, request: Request, next: Next) -> Resp
         return (StatusCode::GONE, "the lease of these tools has ended").into_response();
     }
     if !lease.is_shown_in(&request) {
-        // A stranger who asks on and on and reads nothing would have a seat for good.
+        // A stranger who asks on and on would have a seat for good.
         let ask = [
             (header::WWW_AUTHENTICATE, "Bearer"),
             (header::CONNECTION, "close"),

@@ -8,7 +8,7 @@
 pub mod offers;
 mod arguments;
 pub mod server;
-mod listen;
+pub mod listen;
 pub mod door;
 
 pub use door::Lease;

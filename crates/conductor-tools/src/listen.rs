@@ -1,48 +1,60 @@
 //! Takes connections and answers what arrives on them, each in its time and only so many at once.
 //!
-//! Whoever opens a connection and says nothing, or says it a letter at a time, is hung up on. A client that does not read
-//! its answers keeps its own seat and nobody else's: strangers get one short answer and are hung up on. This module does not
-//! know what is asked.
+//! Whoever opens a connection and says nothing, or says it a letter at a time, is hung up on; so is whoever asks and takes
+//! no byte of the answer for a while. What is said is answered by whoever is served, who gives bodies their own time. The
+//! doors of tools and of pages both listen here. This module does not know what is asked.
 
+use std::fmt::Debug;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::serve::Listener;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
-/// What clients may take up.
+/// What a client may take up.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// How long one may take to say what it wants, from the connection or the last answer on.
-    pub(crate) head: Duration,
-    /// How many connections there may be at once; more wait until one is over. Each may hold a message of the largest size.
-    pub(crate) connections: usize,
+pub struct Bounds {
+    /// How long it may take to say what it wants, from the connection or the last answer on.
+    pub head: Duration,
+    /// How long it may take no byte of what there is to write. An answer that is read slowly, or has nothing to say for a
+    /// while, may go on for as long as it likes.
+    pub write: Duration,
+    /// How many connections there may be at once; more wait until one is over. A process may have a thousand files, and
+    /// runs need some, too.
+    pub connections: usize,
     /// How long the rest may take when all is over.
-    pub(crate) farewell: Duration,
+    pub farewell: Duration,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
         Self {
             head: Duration::from_secs(30),
-            connections: 32,
-            farewell: Duration::from_secs(5),
+            write: Duration::from_secs(30),
+            connections: 512,
+            farewell: Duration::MAX,
         }
     }
 }
 
-/// Answers until it is told to stop; then nothing new is taken, and who does not take its last answer is left.
-pub(crate) async fn serve<L>(mut listener: L, app: Router, bounds: Bounds, stop: CancellationToken)
+/// Answers until it is told to stop; then nothing new is taken, and what is under way has its time to finish.
+pub async fn serve<L>(mut listener: L, app: Router, bounds: Bounds, stop: CancellationToken)
 where
-    L: Listener,
+    L: Listener<Addr: Clone + Debug + Sync>,
 {
     let room = Arc::new(Semaphore::new(bounds.connections));
     let mut connections = JoinSet::new();
@@ -52,14 +64,14 @@ where
             let seat = room.clone().acquire_owned().await;
             (seat, listener.accept().await)
         };
-        let (seat, (io, _peer)) = tokio::select! {
+        let (seat, (io, peer)) = tokio::select! {
             () = stop.cancelled() => break,
             taken = taken => taken,
         };
         let (app, stop) = (app.clone(), stop.clone());
         connections.spawn(async move {
             let _seat = seat;
-            answer(io, app, bounds, stop).await;
+            answer(io, peer, app, bounds, stop).await;
         });
     }
     drop(listener);
@@ -68,15 +80,23 @@ where
     let _left = tokio::time::timeout(bounds.farewell, rest).await;
 }
 
-async fn answer<I>(io: I, app: Router, bounds: Bounds, stop: CancellationToken)
+async fn answer<I, A>(io: I, peer: A, app: Router, bounds: Bounds, stop: CancellationToken)
 where
-    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: Clone + Debug + Send + Sync + 'static,
 {
-    let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+    let who = peer.clone();
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer.clone()));
         app.clone().call(request.map(Body::new))
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(bounds.head);
+    let io = Paced {
+        io,
+        patience: bounds.write,
+        stuck: None,
+    };
     let connection = http.serve_connection(TokioIo::new(io), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -88,12 +108,77 @@ where
     };
     if let Err(error) = ended {
         // Whoever hangs up, is hung up on or speaks no HTTP is nothing for an operator to act on.
-        tracing::debug!(%error, "a connection ended early");
+        tracing::debug!(%error, peer = ?who, "a connection ended early");
+    }
+}
+
+/// A connection that fails when something is to be written and nothing can be for a while.
+struct Paced<I> {
+    io: I,
+    patience: Duration,
+    /// Runs only while a write waits; whatever is written ends it.
+    stuck: Option<Pin<Box<Sleep>>>,
+}
+
+impl<I> Paced<I> {
+    /// Lets a write that waits wait on, for so long and no longer.
+    fn paced<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stuck = None;
+            return written;
+        }
+        let patience = self.patience;
+        let stuck = self
+            .stuck
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let over = || io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
+        stuck.as_mut().poll(cx).map(|()| Err(over()))
+    }
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Paced<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, into)
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Paced<I> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.paced(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, parts);
+        self.paced(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
+        self.paced(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.io).poll_shutdown(cx);
+        self.paced(cx, shut)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
     use std::net::SocketAddr;
 
     use axum::routing::get;
@@ -106,7 +191,6 @@ mod tests {
     const FOR_EVER: Duration = Duration::from_secs(20);
     /// More than any two ends keep for each other.
     const LARGE: usize = 64 * 1024 * 1024;
-    const ASK: &str = "GET / HTTP/1.1\r\nconnection: close\r\n\r\n";
 
     struct Served {
         address: SocketAddr,
@@ -117,8 +201,9 @@ mod tests {
     async fn served(bounds: Bounds) -> Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
+        let told = |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() };
         let app = Router::new()
-            .route("/", get(|| async { "here" }))
+            .route("/", get(told))
             .route("/large", get(|| async { vec![b'x'; LARGE] }));
         let stop = CancellationToken::new();
         let server = tokio::spawn(serve(listener, app, bounds, stop.clone()));
@@ -129,21 +214,21 @@ mod tests {
         }
     }
 
-    async fn connected(address: SocketAddr) -> TcpStream {
-        TcpStream::connect(address).await.expect("it listens")
-    }
-
     /// Says something and listens until the other end hangs up.
     async fn said(stream: &mut TcpStream, words: &str) -> String {
         stream.write_all(words.as_bytes()).await.expect("it listens");
-        let mut answer = String::new();
-        let heard = tokio::time::timeout(FOR_EVER, stream.read_to_string(&mut answer)).await;
-        heard.expect("it never hangs up").expect("it is read");
-        answer
+        let mut answer = Vec::new();
+        let heard = tokio::time::timeout(FOR_EVER, stream.read_to_end(&mut answer)).await;
+        // Who was not yet let in when the listener went is hung up on by a reset.
+        let is_over = |error: std::io::Error| (error.kind() == ErrorKind::ConnectionReset).then_some(0);
+        let heard = heard.expect("it never hangs up");
+        heard
+            .or_else(|error| is_over(error).ok_or(()))
+            .expect("it is read");
+        String::from_utf8(answer).expect("text")
     }
 
-    /// TOOL-1, S-44: a client that says nothing, or never ends saying what it wants, is hung up on; so is one that had its
-    /// answer and keeps its seat.
+    /// SEC-7, TOOL-1, S-44: a client that says nothing, or never ends saying what it wants, is hung up on; so is one that had an answer.
     #[tokio::test]
     async fn a_client_that_takes_its_time_is_hung_up_on() {
         let served = served(Bounds {
@@ -157,36 +242,86 @@ mod tests {
             "GET / HTTP/1.1\r\nhost: a\r\nx: ",
             "GET / HTTP/1.1\r\n\r\n",
         ] {
-            let answer = said(&mut connected(served.address).await, words).await;
+            let mut stream = TcpStream::connect(served.address).await.expect("it listens");
+            let own = stream.local_addr().expect("an address").to_string();
+            let answer = said(&mut stream, words).await;
             assert_eq!(
-                answer.ends_with("here"),
+                answer.contains(&own),
                 words.ends_with("\r\n\r\n"),
                 "{words:?}: {answer}"
             );
         }
     }
 
-    /// TOOL-1, S-44: idle clients without number take only the seats that there are, each for its time, and none is lost
-    /// who waits behind them.
+    /// SEC-7: more clients than there is room for wait, and come in when another is over; none is lost.
     #[tokio::test]
-    async fn whoever_waits_behind_idle_clients_comes_in_after_them() {
+    async fn only_so_many_are_inside_at_once() {
         let served = served(Bounds {
-            head: Duration::from_millis(300),
             connections: 2,
             ..Bounds::default()
         })
         .await;
-        let mut idle = Vec::new();
-        for _ in 0..6 {
-            idle.push(connected(served.address).await);
-        }
-        let mut honest = connected(served.address).await;
-        honest.write_all(ASK.as_bytes()).await.expect("it waits");
+        let first = TcpStream::connect(served.address).await.expect("it listens");
+        let second = TcpStream::connect(served.address).await.expect("it listens");
+        let mut third = TcpStream::connect(served.address).await.expect("it waits");
+        third
+            .write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n")
+            .await
+            .expect("it waits");
         let mut byte = [0];
-        let early = tokio::time::timeout(Duration::from_millis(200), honest.read(&mut byte)).await;
-        assert!(early.is_err(), "it came in beside two");
-        let answer = said(&mut honest, "").await;
-        assert!(answer.ends_with("here"), "{answer}");
+        let early = tokio::time::timeout(Duration::from_millis(300), third.read(&mut byte)).await;
+        assert!(early.is_err(), "a third came in beside two");
+        drop((first, second));
+        let answer = said(&mut third, "").await;
+        assert!(
+            answer.starts_with("TTP/1.1 200") || answer.starts_with("HTTP/1.1 200"),
+            "{answer}"
+        );
+    }
+
+    /// SEC-7: a client that does not read what it asked for has its seat for so long and no longer.
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_hung_up_on() {
+        let served = served(Bounds {
+            write: Duration::from_millis(200),
+            connections: 1,
+            ..Bounds::default()
+        })
+        .await;
+        let mut deaf = TcpStream::connect(served.address).await.expect("it listens");
+        deaf.write_all(b"GET /large HTTP/1.1\r\n\r\n")
+            .await
+            .expect("it listens");
+        let mut next = TcpStream::connect(served.address).await.expect("it waits");
+        let answer = said(&mut next, "GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let left = said(&mut deaf, "").await;
+        assert!(left.len() < LARGE, "it was told everything");
+    }
+
+    /// SEC-7: a client that reads slowly, and all in all for longer than it may stand still, gets everything.
+    #[tokio::test]
+    async fn a_client_that_reads_slowly_gets_everything() {
+        let served = served(Bounds {
+            write: Duration::from_secs(1),
+            ..Bounds::default()
+        })
+        .await;
+        let mut slow = TcpStream::connect(served.address).await.expect("it listens");
+        slow.write_all(b"GET /large HTTP/1.1\r\nconnection: close\r\n\r\n")
+            .await
+            .expect("it listens");
+        let mut part = vec![0; LARGE / 64];
+        for _ in 0..64 {
+            slow.read_exact(&mut part).await.expect("it is not hung up on");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // The head came first, so that as much of the body is left.
+        let rest = said(&mut slow, "").await;
+        assert!(
+            !rest.is_empty() && rest.bytes().all(|byte| byte == b'x'),
+            "{rest}"
+        );
     }
 
     /// TOOL-4: the end of a lease is the end, also for a client that does not take its answer.
@@ -197,8 +332,8 @@ mod tests {
             ..Bounds::default()
         })
         .await;
-        let mut silent = connected(served.address).await;
-        let mut deaf = connected(served.address).await;
+        let mut silent = TcpStream::connect(served.address).await.expect("it listens");
+        let mut deaf = TcpStream::connect(served.address).await.expect("it listens");
         deaf.write_all(b"GET /large HTTP/1.1\r\n\r\n")
             .await
             .expect("it listens");

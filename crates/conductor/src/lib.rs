@@ -13,7 +13,6 @@ mod client;
 mod source;
 mod session;
 mod tls;
-mod listen;
 mod settings;
 mod clock;
 mod executors;
