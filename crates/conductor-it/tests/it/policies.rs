@@ -227,6 +227,17 @@ async fn a_call_waits_for_a_person_and_is_made_as_it_was_approved(kept: Kept) ->
         outdated.stdout
     );
     stage.approve(&run)?;
+    // The call was approved, not what commands made of the file since: the change is asked about by the same policy.
+    let change = stage.wait(&run, "a change before a person", |shown| {
+        shown["gate"]["kind"] == "diff"
+    })?;
+    ensure!(
+        change["gate"]["findings"][0].as_str().is_some_and(
+            |finding| finding.contains("greeting.txt") && finding.contains("people-read-new-files")
+        ),
+        "{change}"
+    );
+    stage.approve(&run)?;
     stage.merge(&run).await?;
     stage.wait_for_clean_up(&run)?;
     stage.verify(&run)

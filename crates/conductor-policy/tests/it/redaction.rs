@@ -336,6 +336,25 @@ fn live_secrets_that_overlap_go_together_on_every_line() {
     assert_eq!(redactor.redact("char-del\nchar-del"), format!("{MARK}\n{MARK}"));
 }
 
+/// SEC-3: words that waited are given out though their line has not ended; the rest of a key whose mark was given out is not,
+/// and what follows is shown as it would have been.
+#[test]
+fn what_waited_is_given_out_and_a_key_is_not() {
+    let redactor = redactor();
+    let mut stream = redactor.stream();
+    assert_eq!(stream.push(b"I look at it"), b"");
+    assert_eq!(stream.flush(), b"I look at it");
+    assert_eq!(stream.flush(), b"");
+    assert_eq!(stream.push(b" now.\n"), b" now.\n");
+    let head = ["-----BEGIN ", "RSA PRIVATE KEY-----\n"].concat();
+    let shown = [stream.push(head.as_bytes()), stream.flush()].concat();
+    assert_eq!(shown, MARK.as_bytes());
+    assert_eq!([stream.push(b"MIIEpAIBAAKCAQEA"), stream.flush()].concat(), b"");
+    let foot = ["-----END ", "RSA PRIVATE KEY-----\nafter"].concat();
+    let shown = [stream.push(foot.as_bytes()), stream.finish()].concat();
+    assert_eq!(shown, b"\nafter");
+}
+
 /// SEC-3: a live secret that is longer than any form is redacted whole in a stream, and none is shown for debugging.
 #[test]
 fn a_long_live_secret_streams_by_unseen() {
