@@ -5,7 +5,7 @@ use conductor_domain::role::Role;
 use conductor_policy::authority::{Authority, Request, Ruling};
 use conductor_policy::hidden::visible;
 use conductor_policy::inspect::pattern::{InvalidPattern, Pattern};
-use conductor_policy::inspect::{Change, Inspector, Limits, Objection, Side, Subject};
+use conductor_policy::inspect::{Change, Inspector, Limits, Objection, Side, Subject, Unshown};
 use conductor_policy::secret::live::LiveSecrets;
 
 use Severity::{NeedsApproval, Violation};
@@ -600,4 +600,26 @@ fn tools_and_inspection_forbid_the_same_paths() {
             assert_eq!(is_found, is_denied, "{tool} {path}");
         }
     }
+}
+
+/// S-47, S-49: what a reader of a difference would not see is counted: whole lines of what comes, and lines of which a part
+/// is hidden that nothing else objects to; lines that stood there or go count for nothing.
+#[test]
+fn what_a_reader_would_not_see_is_counted() {
+    let head = ["-----BEGIN ", "RSA PRIVATE KEY-----"].concat();
+    let hint = "password=correcthorse";
+    let of = |rendered: &str| {
+        let Unshown { lines, parts } = inspector().unshown(rendered);
+        (lines, parts)
+    };
+    assert_eq!(of("+let a = 1;\n-let b = 2;\n"), (0, 0));
+    // The head hides what stands below it.
+    assert_eq!(of(&format!("@@\n+{head}\n+let a = 1;\n+let b = 2;\n")), (3, 0));
+    assert_eq!(of(&format!("@@\n {head}\n-let a = 1;\n+let b = 2;\n")), (1, 0));
+    assert_eq!(of(&format!("@@\n-{head}\n let a = 1;\n-let b = 2;\n")), (0, 0));
+    assert_eq!(of(&format!("+{hint}\n")), (0, 1));
+    assert_eq!(of(&format!("@@\n+a\r+{hint}\r+b\n+{hint}\n")), (0, 2));
+    assert_eq!(of(&format!(" {hint}\n-{hint}\n")), (0, 0));
+    // A token is an objection of its own, and hides no more than itself.
+    assert_eq!(of(&format!("@@\n+key = {}\n", token())), (0, 0));
 }
