@@ -620,6 +620,23 @@ fn what_a_reader_would_not_see_is_counted() {
     assert_eq!(of(&format!("+{hint}\n")), (0, 1));
     assert_eq!(of(&format!("@@\n+a\r+{hint}\r+b\n+{hint}\n")), (0, 2));
     assert_eq!(of(&format!(" {hint}\n-{hint}\n")), (0, 0));
-    // A token is an objection of its own, and hides no more than itself.
+    // A token is an objection of its own, and hides no more than itself; a whole key hides its lines.
     assert_eq!(of(&format!("@@\n+key = {}\n", token())), (0, 0));
+    let body = "MIIEpAIBAAKCAQEA1c7+9z5Pad7OejecsQ0buozvHEpAFVbdr5nQ0t0Sd";
+    let foot = head.replace("BEGIN", "END");
+    assert_eq!(
+        of(&format!("@@\n+{head}\n+{body}\n+{foot}\n+let a = 1;\n")),
+        (3, 0)
+    );
+}
+
+/// SEC-4, S-49: what only may be a secret is no objection in one line, and is one where it stands for several: any other could
+/// stand among them.
+#[test]
+fn a_hint_of_a_secret_counts_where_it_hides_other_lines() {
+    let head = ["-----BEGIN ", "RSA PRIVATE KEY-----"].concat();
+    let secret = vec![(2, Subject::Secret, NeedsApproval)];
+    assert_eq!(of("a.txt", "", &format!("a\n{head}\nlet a = 1;\n")), secret);
+    assert_eq!(of("a.txt", "", &format!("a\n{head}")), []);
+    assert_eq!(of("a.txt", "", "password=correcthorse\n"), []);
 }

@@ -202,6 +202,26 @@ fn go_ruby_and_php() {
     );
 }
 
+/// SEC-5: where half comes from is not where most comes from: both places are shown.
+#[test]
+fn half_is_not_most() {
+    let package = |name: &str, source: &str| {
+        format!(
+            "[[package]]\nname = \"{name}\"\nversion = \"1.0.0\"\nsource = \"registry+https://{source}.example.org\"\n"
+        )
+    };
+    let before = package("a", "one") + &package("b", "two");
+    check(
+        "Cargo.lock",
+        &before,
+        &(before.clone() + &package("c", "one") + &package("d", "two")),
+        &[
+            "added cargo c 1.0.0 from registry+https://one.example.org in Cargo.lock",
+            "added cargo d 1.0.0 from registry+https://two.example.org in Cargo.lock",
+        ],
+    );
+}
+
 /// SEC-5: hostile: the same name in the same version, from elsewhere, is another dependency; where most came from before is not
 /// shown.
 #[test]
