@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use conductor_forge::state::Conclusion;
 use conductor_it::Stage;
 use conductor_it::stage::REPO;
 use nix::sys::signal::{Signal, kill};
@@ -18,6 +19,7 @@ on_both_databases!(
     a_question_waits_for_its_answer,
     the_kill_switch_stops_everything_and_loses_nothing,
     requested_changes_are_made_on_the_same_pull_request,
+    failed_checks_are_told_to_whoever_tries_again,
 );
 
 /// An Implementer that works for a long time, with a command that no other story starts at the same time.
@@ -218,6 +220,44 @@ async fn requested_changes_are_made_on_the_same_pull_request(kept: Kept) -> Resu
     stage.person.request_changes(REPO, number, "Please shout too.")?;
     stage.wait(&run, "the new head", |run| {
         run["run"]["phase"] == "awaiting_merge" && run["pull_request"]["head"] != before
+    })?;
+    stage.merge(&run).await?;
+    stage.wait_for_clean_up(&run)?;
+    stage.verify_forge(&run, issue)?;
+    stage.verify(&run)
+}
+
+/// RUN-10, BEY-10: a check of somebody else fails on the pull request; the run stands still and names it, and the Implementer is
+/// told what it says when a person asks for another try; the same pull request follows.
+async fn failed_checks_are_told_to_whoever_tries_again(kept: Kept) -> Result<()> {
+    let again = "[[implement]]\nprompt_contains = [\"These checks failed on commit\", \"- unit\", \"| build-bot looked at\"]\n[[implement.step]]\ncreate_file = { path = \"loud.txt\", content = \"HELLO\" }\n\n[[interpret_tests]]";
+    let scenario = GREETING.replacen("[[interpret_tests]]", again, 1).replace(
+        "files = [\"greeting.txt\"]",
+        "files = [\"greeting.txt\", \"loud.txt\"]",
+    );
+    let stage = Stage::set(PROGRAM, &kept.shell(&scenario)).await?;
+    let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
+    let run = stage.start_run_for(issue)?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    let seen = stage.wait_for_phase(&run, "awaiting_merge")?;
+    let before = seen["pull_request"]["head"]
+        .as_str()
+        .context("a head")?
+        .to_owned();
+    stage
+        .forge
+        .report_check(REPO, &before, "build-bot", "unit", Conclusion::Failure)?;
+    let held = stage.wait(&run, "a hold", |run| run["run"]["held"] == true)?;
+    ensure!(
+        held["run"]["status"]
+            .as_str()
+            .is_some_and(|status| status.contains("checks failed on the pull request: unit")),
+        "{held:#}"
+    );
+    stage.program.say(&["run", "retry", &run])?.done()?;
+    stage.wait(&run, "the new head", |run| {
+        run["run"]["phase"] == "awaiting_merge" && run["pull_request"]["head"] != before.as_str()
     })?;
     stage.merge(&run).await?;
     stage.wait_for_clean_up(&run)?;
