@@ -156,6 +156,8 @@ fn mutants(package: &str) -> Result<()> {
             ])
             .arg(&out)
             .args(BUSY.map(|name| format!("--cargo-arg=--config=profile.dev.package.{name}.opt-level=1")))
+            // Nobody looks for the line where one of them failed.
+            .arg("--cargo-arg=--config=profile.dev.debug=false")
             // It ends with the first test that notices, and its profile runs the slow ones last.
             .args(["--test-tool", "nextest"])
             .args(["--", "--lib", "--tests", "--profile", "mutants", "-E"])

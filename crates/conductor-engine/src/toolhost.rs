@@ -173,7 +173,7 @@ impl<'a> ToolHost<'a> {
     }
 
     async fn act(&self, entry: Entry, request: ToolRequest, whose: Whose) -> Result<ToolAnswer, Fault> {
-        let begun = self.log.begin(entry);
+        let begun = self.log.begin(entry, worktree::reach(&request)).await?;
         let acted = worktree::act(self.sandbox, self.guest.time, &request).await;
         let entry = begun.ended();
         if let Some(acted) = acted? {

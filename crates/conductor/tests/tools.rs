@@ -110,26 +110,17 @@ fn the_public_inspector_lists_and_calls_our_tools() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
-    let seen: Vec<(&str, &str)> = lines
+    let seen: Vec<[&str; 3]> = lines
         .iter()
-        .map(|line| {
-            (
-                line["tool"].as_str().expect("a tool"),
-                line["decision"].as_str().expect("a decision"),
-            )
-        })
+        .map(|line| ["tool", "decision", "result"].map(|field| line[field].as_str().expect("words")))
         .collect();
-    assert_eq!(
-        seen,
-        [
-            ("view", "allow"),
-            ("str_replace", "allow"),
-            ("bash", "allow"),
-            ("view", "allow"),
-            ("create_file", "deny")
-        ]
-    );
-    assert_eq!(lines[4]["result"], "not done");
+    assert_eq!(seen[0], ["view", "allow", "ok"]);
+    assert_eq!(seen[1][..2], ["str_replace", "allow"]);
+    assert_eq!(seen[2], ["bash", "allow", "begun"]);
+    assert_eq!(seen[3], ["bash", "allow", "exited 0"]);
+    assert_eq!(seen[4][..2], ["view", "allow"]);
+    assert_eq!(seen[5], ["create_file", "deny", "not done"]);
+    assert_eq!(seen.len(), 6);
     assert!(!dir.path().join("w/.github").exists());
 }
 

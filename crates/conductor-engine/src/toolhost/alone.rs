@@ -108,7 +108,10 @@ impl Tools for Alone {
             let reason = rules::refusal(role, &request, &verdict);
             return Ok(ToolAnswer::Refused { reason });
         }
-        let (answer, result) = match worktree::act(sandbox.as_ref(), self.time, &request).await {
+        let begun = log.begin(entry, worktree::reach(&request)).await?;
+        let acted = worktree::act(sandbox.as_ref(), self.time, &request).await;
+        let entry = begun.ended();
+        let (answer, result) = match acted {
             Ok(Some(acted)) => (Ok(acted.answer), acted.result),
             Ok(None) => {
                 let reason = format!("{} needs a run, and there is none", request.name());

@@ -41,6 +41,15 @@ impl Entry {
     }
 }
 
+/// How far a call can reach by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Nothing but the sandbox's files.
+    Inside,
+    /// What the sandbox's outlet leads to.
+    Outside,
+}
+
 /// Takes calls in; when it is dropped, the writer keeps the rest and ends.
 #[derive(Debug)]
 pub(crate) struct Log(mpsc::Sender<Wish>);
@@ -54,12 +63,20 @@ struct Wish {
 
 impl Log {
     /// Notes that a call acts from now on: if nobody hears how it ended, because its invocation ended first, it stands in
-    /// the log all the same.
-    pub(crate) fn begin(&self, entry: Entry) -> Begun<'_> {
-        Begun {
+    /// the log all the same. One that may leave the sandbox stands there before it acts, whatever becomes of this process.
+    pub(crate) async fn begin(&self, entry: Entry, reach: Reach) -> Result<Begun<'_>, Fault> {
+        match reach {
+            Reach::Inside => {}
+            Reach::Outside => {
+                let result = "begun".to_owned();
+                let entry = entry.clone();
+                self.add_durably(Entry { result, ..entry }).await?;
+            }
+        }
+        Ok(Begun {
             log: self,
             entry: Some(entry),
-        }
+        })
     }
 
     /// Adds a call; it is durable soon.

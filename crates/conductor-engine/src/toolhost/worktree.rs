@@ -10,6 +10,8 @@ use conductor_port::executor::{
     Command, CommandResult, Entry, EntryKind, FileRefusal, Found, Match, Sandbox,
 };
 
+use super::log::Reach;
+
 /// The most bytes of a command's output that an agent is shown.
 const MAX_OUTPUT: usize = 256 * 1024;
 
@@ -23,6 +25,27 @@ pub(super) struct Acted {
     pub(super) answer: ToolAnswer,
     /// For the log.
     pub(super) result: String,
+}
+
+/// Tells how far a call can reach: every command finds the sandbox's outlet, also one that git starts for the agent.
+pub(super) fn reach(request: &ToolRequest) -> Reach {
+    match request {
+        ToolRequest::Bash { .. }
+        | ToolRequest::GitStatus
+        | ToolRequest::GitDiff
+        | ToolRequest::GitCommit { .. } => Reach::Outside,
+        ToolRequest::View { .. }
+        | ToolRequest::CreateFile { .. }
+        | ToolRequest::StrReplace { .. }
+        | ToolRequest::ListFiles { .. }
+        | ToolRequest::SearchFiles { .. }
+        // These become inputs, and whoever submits those keeps the call first.
+        | ToolRequest::Github(_)
+        | ToolRequest::SubmitPlan(_)
+        | ToolRequest::SubmitReview(_)
+        | ToolRequest::SubmitTestReport(_)
+        | ToolRequest::AskHuman { .. } => Reach::Inside,
+    }
 }
 
 /// Does a call; `None` when it is none of the sandbox.

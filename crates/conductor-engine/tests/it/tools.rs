@@ -368,25 +368,42 @@ async fn an_agent_that_uses_up_its_time_is_ended() {
     assert!(rig.stage.executor.open_sandboxes().is_empty());
 }
 
-/// TOOL-4: a command that the end of its invocation cuts off stands in the log, which is anchored with it.
+async fn log_of_the_implementer(rig: &Rig, run: &RunId) -> Vec<ToolCall> {
+    let effects = rig.stage.memory.effects(run).await.expect("calm weather");
+    let implementing = effects.iter().rfind(|row| row.kind == EffectKind::Invoke);
+    let implementing = &implementing.expect("the Implementer was invoked").id;
+    ToolLog::read(rig.stage.memory.as_ref(), implementing)
+        .await
+        .expect("calm weather")
+}
+
+/// TOOL-4: a command can leave by its sandbox's outlet, so it stands in the log before it acts; one that the end of its
+/// invocation cuts off is told to be, and the log is anchored with it.
 #[tokio::test(start_paused = true)]
-async fn a_command_that_is_cut_off_stands_in_the_log() {
+async fn a_command_stands_in_the_log_before_it_acts_and_when_it_is_cut_off() {
     let rig = Rig::start_story().await;
     rig.stage.world.hang("run a command");
     let run = rig.start_run(1).await;
     rig.approve(&run).await;
+    rig.until(&run, |run| matches!(run.phase, Phase::Executing(_)))
+        .await;
+    // It hangs from here on, for as long as its invocation may take.
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    let result = |call: &ToolCall| {
+        let told = [&call.tool, &call.decision, &call.result];
+        told.map(ToOwned::to_owned)
+    };
+    let log = log_of_the_implementer(&rig, &run).await;
+    let last = log.last().expect("it called tools");
+    assert_eq!(result(last), ["bash", "allow", "begun"]);
+
     rig.until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
         .await;
-    let effects = rig.stage.memory.effects(&run).await.expect("calm weather");
-    let implementing = effects.iter().rfind(|row| row.kind == EffectKind::Invoke);
-    let implementing = &implementing.expect("the Implementer was invoked").id;
-    let log = ToolLog::read(rig.stage.memory.as_ref(), implementing)
-        .await
-        .expect("calm weather");
+    let log = log_of_the_implementer(&rig, &run).await;
     let last = log.last().expect("it called tools");
     assert_eq!(
-        (last.tool.as_str(), last.decision.as_str(), last.result.as_str()),
-        ("bash", "allow", "begun, and cut off before it ended")
+        result(last),
+        ["bash", "allow", "begun, and cut off before it ended"]
     );
     let records = rig.records(&run).await;
     let anchored = records.iter().rfind(|record| record.kind == "invocation_ended");

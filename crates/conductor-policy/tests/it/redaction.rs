@@ -153,6 +153,12 @@ fn the_head_of_a_live_key_is_not_a_secret_by_itself() {
     assert!(redactor.has_live_secret(key.as_bytes()));
     assert!(!redactor.has_live_secret(b"it begins with -----BEGIN OTHER THING-----"));
     assert!(!redactor.has_live_secret(b"and ends with -----END OTHER THING-----"));
+    // Half of such a line is no such line: it may be all there is to a secret.
+    let lines = ["a-password-with-a-tail-----", "-----BEGIN a-password-with-a-head"];
+    let redactor = Redactor::new(LiveSecrets::new([lines.join("\n").as_str()]));
+    for line in lines {
+        assert!(redactor.has_live_secret(line.as_bytes()), "{line}");
+    }
 }
 
 /// SEC-3: content addresses, commit ids and run ids are ours and stay, whatever stands before them.

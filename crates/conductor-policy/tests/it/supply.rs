@@ -866,6 +866,11 @@ fn a_manifest_that_changes_beside_its_dependencies_is_known() {
     ] {
         assert!(!only("Cargo.toml", cargo, &format!("{cargo}{more}")), "{more}");
     }
+    let composer = r#"{ "name": "a/b", "require": { "c/d": "1" } }"#;
+    let more = r#"{ "name": "a/b", "require": { "c/d": "2" }, "require-dev": { "e/f": "1" } }"#;
+    assert!(only("composer.json", composer, more));
+    let scripts = r#"{ "name": "a/b", "require": { "c/d": "1" }, "scripts": { "test": "true" } }"#;
+    assert!(!only("composer.json", composer, scripts));
     let workspace = "[workspace]\nmembers = []\n[workspace.dependencies]\na = \"1\"\n";
     assert!(only(
         "Cargo.toml",
