@@ -170,7 +170,7 @@ impl Authority {
         }
     }
 
-    /// Decides, and lists every policy that had a say, the deciding one first.
+    /// Decides, and lists every policy that decided it, the one that is named first.
     pub fn explain(&self, request: &Request) -> (Verdict, Vec<Rule>) {
         match self.applying(request, &[]) {
             Ok(applying) => (verdict(&applying), applying.into_iter().cloned().collect()),

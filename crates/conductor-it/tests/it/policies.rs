@@ -94,7 +94,7 @@ async fn policies_are_stored_asked_tested_and_locked_by_runs(kept: Kept) -> Resu
     let expectations = file(
         "expected.txt",
         "# what is frozen\nimplementer create_file worktree:a.txt -> deny implementer-writes-files\n\
-         implementer view worktree:a.txt -> allow\nconductor merge repository:acme/thing:docs:99 -> deny\n",
+         implementer view worktree:a.txt -> allow\nconductor merge repository:acme/thing:documentation:99 -> deny\n",
     )?;
     let held = stage
         .program

@@ -5,9 +5,23 @@
 //! `dependency:<repository>:<ecosystem>:<name>:<version>`. Only a command and a dependency may hold blanks, and neither can
 //! hold a `#` here. The policy's id may be left out. This module does not know where the file comes from.
 
+use conductor_domain::diff::ChangeClass;
 use conductor_domain::role::Role;
 
-use super::{Action, Actor, Authority, Change, Level, Request, Standing, Target};
+use super::request::plain;
+use super::{Action, Actor, Authority, Change, Level, Request, Ruling, Standing, Target};
+
+/// How an expectation is written.
+const FORM: &str = "actor action target -> decision [policy]";
+
+const RULINGS: [Ruling; 3] = [Ruling::Allow, Ruling::RequireApproval, Ruling::Deny];
+
+const CLASSES: [ChangeClass; 4] = [
+    ChangeClass::Documentation,
+    ChangeClass::Tests,
+    ChangeClass::Dependencies,
+    ChangeClass::Code,
+];
 
 /// A line that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +33,7 @@ pub struct Mismatch {
     pub message: String,
 }
 
-/// Checks every line; returns how many held, or those that did not.
+/// Checks every line; returns how many held, or those that did not. A file that expects nothing does not hold.
 pub fn expect_all(authority: &Authority, text: &str) -> Result<usize, Vec<Mismatch>> {
     let mut held = 0;
     let mut mismatches = Vec::new();
@@ -36,6 +50,10 @@ pub fn expect_all(authority: &Authority, text: &str) -> Result<usize, Vec<Mismat
             }),
         }
     }
+    if held == 0 && mismatches.is_empty() {
+        let message = format!("nothing is expected; write `{FORM}`");
+        mismatches.push(Mismatch { line: 1, message });
+    }
     if mismatches.is_empty() {
         Ok(held)
     } else {
@@ -46,13 +64,21 @@ pub fn expect_all(authority: &Authority, text: &str) -> Result<usize, Vec<Mismat
 fn expect(authority: &Authority, line: &str) -> Result<(), String> {
     let (question, answer) = line
         .rsplit_once("->")
-        .ok_or("expected `actor action target -> decision [policy]`")?;
+        .ok_or_else(|| format!("expected `{FORM}`"))?;
     let request = read_question(question)?;
+    let expected: Vec<&str> = answer.split_whitespace().collect();
+    let ([decision] | [decision, _]) = expected.as_slice() else {
+        return Err(format!("expected `{FORM}`"));
+    };
+    if !RULINGS.iter().any(|known| known.to_string() == *decision) {
+        return Err(format!(
+            "`{decision}` is no decision; there are {}",
+            RULINGS.map(|known| known.to_string()).join(", ")
+        ));
+    }
     let verdict = authority.judge(&request);
     let found = [verdict.ruling.to_string(), verdict.policy.clone()];
-    let expected: Vec<&str> = answer.split_whitespace().collect();
-    let holds =
-        !expected.is_empty() && expected.len() <= 2 && expected.iter().zip(&found).all(|(a, b)| a == b);
+    let holds = expected.iter().zip(&found).all(|(a, b)| a == b);
     holds.then_some(()).ok_or_else(|| {
         format!(
             "expected {}, but it is {} by {} ({})",
@@ -97,14 +123,21 @@ pub fn read_question(question: &str) -> Result<Request, String> {
         format!(
             "`{target}` is no target; write worktree[:PATH], command:TEXT, own-issue, other-issue, own-pull-request, \
              other-pull-request, own-check-run, own-project-fields, outcome, human, \
-             repository:NAME[:CLASS:CONFIDENCE] or dependency:REPOSITORY:ECOSYSTEM:NAME:VERSION"
+             repository:NAME[:CLASS:CONFIDENCE] or dependency:REPOSITORY:ECOSYSTEM:NAME:VERSION; a CLASS is {}, a \
+             CONFIDENCE 0 to 100",
+            CLASSES.map(ChangeClass::as_str).join(", ")
         )
     };
-    Ok(Request::new(
+    let request = Request::new(
         read_actor(actor).ok_or_else(no_actor)?,
         Action::named(action).ok_or_else(no_action)?,
         read_target(target).ok_or_else(no_target)?,
-    ))
+    );
+    let is_bare = matches!(&request.target, Target::Repository { change: None, .. });
+    if request.action == Action::Merge && is_bare {
+        return Err("a merge is asked for with what it changes: repository:NAME:CLASS:CONFIDENCE".to_owned());
+    }
+    Ok(request)
 }
 
 fn read_actor(word: &str) -> Option<Actor> {
@@ -160,9 +193,7 @@ pub(super) fn read_target(word: &str) -> Option<Target> {
         };
     }
     match first {
-        "worktree" => Some(Target::Worktree {
-            path: rest.to_owned(),
-        }),
+        "worktree" => Some(Target::Worktree { path: plain(rest) }),
         "command" => Some(Target::Command {
             text: rest.to_owned(),
         }),
@@ -178,16 +209,24 @@ pub(super) fn read_target(word: &str) -> Option<Target> {
         "outcome" => Some(Target::Outcome),
         "human" => Some(Target::Human),
         "repository" => {
-            let mut parts = rest.split(':');
-            let name = parts.next()?.to_owned();
-            let change = parts.next().zip(parts.next()).and_then(|(class, confidence)| {
-                Some(Change {
-                    class: class.to_owned(),
-                    confidence: confidence.parse().ok()?,
-                })
-            });
+            let (name, change) = match rest.split_once(':') {
+                None => (rest, None),
+                Some((name, change)) => (name, Some(read_change(change)?)),
+            };
+            let name = name.to_owned();
             Some(Target::Repository { name, change })
         }
         _ => None,
     }
+}
+
+/// Reads `class:confidence`.
+fn read_change(words: &str) -> Option<Change> {
+    let (class, confidence) = words.split_once(':')?;
+    let is_known = CLASSES.iter().any(|known| known.as_str() == class);
+    let confidence = confidence.parse().ok().filter(|percent| *percent <= 100)?;
+    is_known.then(|| Change {
+        class: class.to_owned(),
+        confidence,
+    })
 }

@@ -26,7 +26,13 @@ pub(super) fn manifest(text: &str) -> Result<Dependencies, String> {
             let version = version
                 .as_str()
                 .map_or_else(|| version.to_string(), str::to_owned);
-            add(&mut found, name, version);
+            // An alias is what it stands for, under whichever name it is used.
+            match version.strip_prefix("npm:").map(|alias| alias.rsplit_once('@')) {
+                Some(Some((real, wanted))) if !real.is_empty() => {
+                    add(&mut found, real, format!("{wanted} as {name}"));
+                }
+                Some(Some(_) | None) | None => add(&mut found, name, version),
+            }
         }
     }
     Ok(found)

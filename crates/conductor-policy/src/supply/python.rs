@@ -116,10 +116,9 @@ fn strings(list: &Value) -> impl Iterator<Item = &str> {
 /// Reads a requirements file; options that bring in other files or indexes are listed as they stand.
 pub(super) fn requirements(text: &str) -> Dependencies {
     let mut found = Dependencies::new();
-    let joined = text.replace("\\\n", " ");
-    for line in joined.lines() {
-        let line = line.split(" #").next().unwrap_or(line).trim();
-        if line.is_empty() || line.starts_with('#') {
+    for line in whole_lines(text) {
+        let line = line.trim();
+        if line.is_empty() {
             continue;
         }
         if line.starts_with('-') {
@@ -131,6 +130,39 @@ pub(super) fn requirements(text: &str) -> Dependencies {
     found
 }
 
+/// Ends a line for pip, which splits lines as Python does.
+const ENDS: [char; 10] = [
+    '\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}',
+];
+
+/// Joins lines and takes comments out as pip does: a comment is over with its line, whatever that ends with.
+fn whole_lines(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut joined = String::new();
+    for line in text.replace("\r\n", "\n").split(ENDS) {
+        let is_comment = line.trim_start().starts_with('#');
+        if line.ends_with('\\') && !is_comment {
+            joined.push_str(line.trim_end_matches('\\'));
+            continue;
+        }
+        joined.push_str(if is_comment { "" } else { line });
+        lines.push(without_comment(&std::mem::take(&mut joined)).to_owned());
+    }
+    lines.push(without_comment(&joined).to_owned());
+    lines
+}
+
+/// Cuts a line at the `#` that begins it or follows a blank.
+fn without_comment(line: &str) -> &str {
+    let mut before = ' ';
+    let end = line.char_indices().find_map(|(at, letter)| {
+        let is_begin = letter == '#' && before.is_whitespace();
+        before = letter;
+        is_begin.then_some(at)
+    });
+    end.map_or(line, |at| &line[..at])
+}
+
 /// Reads `name[extra] >=1; marker` or `name @ address`.
 fn requirement(line: &str, found: &mut Dependencies) {
     let line = line.split(';').next().unwrap_or(line).trim();
@@ -138,7 +170,9 @@ fn requirement(line: &str, found: &mut Dependencies) {
         .find(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.')))
         .unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
-    let version = rest.split_once(']').map_or(rest, |(_, after)| after).trim();
+    let extras = rest.trim_start().strip_prefix('[');
+    let version = extras.and_then(|extras| extras.split_once(']'));
+    let version = version.map_or(rest, |(_, after)| after).trim();
     if name.is_empty() {
         add(found, line, "as it stands");
     } else {

@@ -605,6 +605,53 @@ fn expectations_that_do_not_hold_are_named_by_line() {
     assert!(question("wizard bash worktree").starts_with("`wizard` is no actor; write planner, "));
     assert!(question("planner bash moon").starts_with("`moon` is no target; write worktree[:PATH], "));
     assert!(question("planner bash").ends_with("these are 2"));
+    assert!(
+        question("conductor merge repository:a/b").starts_with("a merge is asked for with what it changes: ")
+    );
+    for change in [
+        "docs:90",
+        "documentation",
+        "documentation:101",
+        "documentation:-5",
+        "documentation:9:9",
+    ] {
+        let why = question(&format!("conductor merge repository:a/b:{change}"));
+        assert!(
+            why.ends_with("a CLASS is documentation, tests, dependencies, code, a CONFIDENCE 0 to 100"),
+            "{change}: {why}"
+        );
+    }
+    // A path is asked about as a call is judged by.
+    let roundabout = "implementer create_file worktree:./.github//workflows/ci.yml -> deny forge-settings";
+    assert_eq!(expect_all(&shipped(), roundabout), Ok(1));
+    for change in ["documentation:100", "tests:0", "dependencies:1", "code:99"] {
+        let line = format!("conductor merge repository:a/b:{change} -> deny");
+        assert_eq!(expect_all(&shipped(), &line), Ok(1), "{line}");
+    }
+}
+
+/// SEC-1: a file of expectations that cannot fail is not one that holds.
+#[test]
+fn what_expects_nothing_or_no_decision_does_not_hold() {
+    let told = |text: &str| {
+        let wrong = expect_all(&shipped(), text).expect_err("it cannot hold");
+        wrong.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let form = "`actor action target -> decision [policy]`";
+    for nothing in ["", "# words\n\n"] {
+        assert_eq!(
+            told(nothing),
+            [format!("line 1: nothing is expected; write {form}")]
+        );
+    }
+    let line = |answer: &str| told(&format!("planner bash worktree -> {answer}"));
+    assert_eq!(
+        line("maybe"),
+        ["line 1: `maybe` is no decision; there are allow, require_approval, deny"]
+    );
+    assert_eq!(line(""), [format!("line 1: expected {form}")]);
+    assert_eq!(line("deny a b"), [format!("line 1: expected {form}")]);
+    assert_eq!(line("deny other").len(), 1);
 }
 
 /// SEC-1: an override is for one thing, for a while, can be taken back, and never lifts what is final.

@@ -838,6 +838,82 @@ fn a_version_that_names_a_place_is_not_plain() {
     }
 }
 
+/// SEC-5: hostile: what pip installs is listed, wherever a comment or a line seems to end.
+#[test]
+fn requirements_are_read_as_pip_reads_them() {
+    let listed = |text: &str| {
+        let changed = [ChangedFile {
+            path: "requirements.txt",
+            before: b"",
+            after: text.as_bytes(),
+        }];
+        compare(&changed).render()
+    };
+    for text in [
+        "# pinned \\\nevil==6\n",
+        "  # pinned \\\nevil==6\n",
+        "a==1 \\\n# pinned \\\nevil==6\n",
+        "# words\revil==6\n",
+        "# words\u{b}evil==6\n",
+        "# words\u{c}evil==6\n",
+        "# words\u{1c}evil==6\n",
+        "# words\u{1d}evil==6\n",
+        "# words\u{1e}evil==6\n",
+        "# words\u{85}evil==6\n",
+        "# words\u{2028}evil==6\n",
+        "# words\u{2029}evil==6\n",
+        "ev\\\nil==6\t# words",
+        "ev\\\r\nil==6 # words \\\n",
+        "evil==6\\",
+        "evil [x, y] ==6\n",
+    ] {
+        let list = listed(text);
+        assert!(
+            list.contains("added pypi evil ==6 in requirements.txt\n"),
+            "{text:?}: {list}"
+        );
+    }
+    assert_eq!(
+        listed("a==1 \\\n  # none\n"),
+        "added pypi a ==1 in requirements.txt\n"
+    );
+    assert_eq!(listed("#evil==6\n \t# evil==6"), "");
+    // What a URL holds is not what follows the extras.
+    let address = "allowed @ https://evil.example/a.tar.gz?]==1.0";
+    assert_eq!(
+        listed(address),
+        format!("added pypi {address} in requirements.txt\n")
+    );
+    // A `#` within a word begins nothing.
+    assert_eq!(
+        listed("a @ https://b/c#d"),
+        "added pypi a @ https://b/c#d in requirements.txt\n"
+    );
+}
+
+/// SEC-5: hostile: a package under another name is judged by its own.
+#[test]
+fn an_alias_is_what_it_stands_for() {
+    let added = |wanted: &str| {
+        let manifest = format!(r#"{{ "dependencies": {{ "x": "{wanted}" }} }}"#);
+        let changed = [ChangedFile {
+            path: "package.json",
+            before: b"",
+            after: manifest.as_bytes(),
+        }];
+        compare(&changed).render()
+    };
+    for (wanted, said) in [
+        ("npm:left-pad@1", "left-pad 1 as x"),
+        ("npm:@evil/a@^2", "@evil/a ^2 as x"),
+        ("npm:left-pad", "x npm:left-pad"),
+        ("npm:@1", "x npm:@1"),
+        ("1", "x 1"),
+    ] {
+        assert_eq!(added(wanted), format!("added npm {said} in package.json\n"));
+    }
+}
+
 /// SEC-5: hostile: what stands beside the dependencies of a manifest is told from them.
 #[test]
 fn a_manifest_that_changes_beside_its_dependencies_is_known() {

@@ -117,7 +117,7 @@ pub struct RulingView {
     pub reason: String,
     /// The policy that decided; `deny-by-default` when none did.
     pub policy: String,
-    /// Every policy that had a say, the deciding one first.
+    /// Every policy that decided it, the one that is named first.
     pub rules: Vec<RuleView>,
     /// The address of all texts that counted.
     #[schemars(with = "String")]
