@@ -10,7 +10,6 @@ mod summary;
 use conductor_domain::spec::ExecutorName;
 use conductor_executor::local::{Limits, MayMiss, Protection};
 use conductor_executor::{Consent, Reason, choice};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::clock::Stopwatch;
 use crate::command::demo::DemoArgs;
@@ -19,6 +18,7 @@ use crate::executors::{Containers, Named};
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
 use crate::settings::{DatabaseUrl, ToldSandbox};
+use crate::signals;
 use crate::wire;
 
 use stage::Stage;
@@ -66,9 +66,11 @@ async fn play_there(
     let executor = executor(args.executor.as_deref())?;
     let watch = Stopwatch::start();
     out.talk(&format!("Conductor demo: {}", story.about));
+    // The stage is taken down whichever of them comes.
+    let mut signals = signals::listen()?;
     let mut stage = tokio::select! {
         stage = Stage::build(&story, executor, url) => stage?,
-        () = told_to_end() => return Err(interrupted()),
+        () = signals.told() => return Err(interrupted()),
     };
     let set_up_ms = watch.millis();
     out.talk(&format!(
@@ -78,7 +80,7 @@ async fn play_there(
     ));
     let played = tokio::select! {
         played = act::play(out, &stage, args.yes) => played,
-        () = told_to_end() => Err(interrupted()),
+        () = signals.told() => Err(interrupted()),
     };
     let summary = match played {
         Ok(run) => Summary::of(&stage, run, set_up_ms, watch.millis()).await,
@@ -107,7 +109,7 @@ async fn play_there(
             "still running; look around with\n  {}\nCtrl-C ends it",
             stage.look_around()
         ));
-        told_to_end().await;
+        signals.told().await;
     } else {
         out.talk("everything is taken down again; `--keep` leaves it running to look around");
     }
@@ -144,17 +146,6 @@ fn executor(named: Option<&str>) -> Result<Named, Failure> {
             guest: environment::guest(),
         },
     })
-}
-
-/// Waits for Ctrl-C or a polite kill; the stage is taken down either way.
-async fn told_to_end() {
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        return;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
 }
 
 fn interrupted() -> Failure {

@@ -12,6 +12,7 @@ mod server_file;
 mod client;
 mod source;
 mod session;
+mod signals;
 mod tls;
 mod settings;
 mod clock;

@@ -99,6 +99,10 @@ impl Place {
             )
             .exiting(Exit::Usage)
         })?;
+        if !worktree.is_dir() {
+            let what = format!("the worktree {} is no directory", args.worktree.display());
+            return Err(Failure::new(what).exiting(Exit::Usage));
+        }
         let scratch = tempfile::tempdir().map_err(|error| Failure::because("making a directory", &error))?;
         let made = make(executor, args, scratch.path().to_owned()).await?;
         let run = mint_run();

@@ -108,6 +108,78 @@ fn every_tool_runs_in_the_sandbox_and_is_logged() {
     assert_eq!(owner, nix::unistd::geteuid().as_raw());
 }
 
+/// EXEC-5: however it is told to end, the worktree is its owner's again and nothing is left in it that runs.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the program that is tested")]
+fn a_signal_ends_it_and_the_worktree_is_given_back() {
+    use nix::sys::signal::{Signal, kill};
+
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let worktree = dir.path().join("w");
+        std::fs::create_dir(&worktree).expect("made");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_conductor"));
+        command
+            .args(["exec", "--executor", "local", "--worktree"])
+            .arg(&worktree);
+        if !nix::unistd::geteuid().is_root() {
+            for limit in ["memory", "processes", "cpu"] {
+                command.args(["--may-miss", limit]);
+            }
+        }
+        let mut child = command
+            .args(["bash", "echo begun > mark; echo begun; sleep 600"])
+            .env("TMPDIR", dir.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut begun = [0; 6];
+        let stdout = child.stdout.as_mut().expect("piped");
+        std::io::Read::read_exact(stdout, &mut begun).expect("it has the worktree");
+        let pid = i32::try_from(child.id()).expect("a process");
+        kill(nix::unistd::Pid::from_raw(pid), signal).expect("told");
+        let ended = child.wait_with_output().expect("ended");
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{signal}: {stderr}");
+        assert!(stderr.contains("interrupted"), "{signal}: {stderr}");
+        for path in [worktree.clone(), worktree.join("mark")] {
+            let owner = std::fs::metadata(path).expect("there").uid();
+            assert_eq!(owner, nix::unistd::geteuid().as_raw(), "{signal}");
+        }
+        let left: Vec<_> = std::fs::read_dir(dir.path()).expect("there").collect();
+        assert_eq!(left.len(), 1, "{signal}: only the worktree is left: {left:?}");
+    }
+}
+
+/// What cannot be told is not done, and what is told to take no time is wrong usage.
+#[test]
+fn nothing_runs_without_a_log_a_directory_or_time() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let worktree = dir.path().join("w");
+    std::fs::create_dir(&worktree).expect("made");
+    let said = exec(dir.path(), "", &["bash", "--seconds", "0", "true"]);
+    assert_eq!(said.code, 2, "{}", said.stderr);
+    std::fs::create_dir(dir.path().join("log")).expect("no log can be there");
+    let said = exec(dir.path(), "", &["bash", "touch ran"]);
+    assert!(
+        said.code == 1 && said.stderr.contains("opening the log"),
+        "{}",
+        said.stderr
+    );
+    assert!(!worktree.join("ran").exists());
+    std::fs::remove_dir(dir.path().join("log")).expect("removed");
+    std::fs::remove_dir(&worktree).expect("removed");
+    std::fs::write(&worktree, "a file").expect("written");
+    let said = exec(dir.path(), "", &["bash", "true"]);
+    assert!(
+        said.code == 2 && said.stderr.contains("is no directory"),
+        "{}",
+        said.stderr
+    );
+}
+
 /// Runs `exec` in a container with an engine that stands elsewhere, or nowhere.
 #[allow(clippy::disallowed_methods, reason = "the program that is tested")]
 fn exec_in_container(worktree: &Path, host: Option<&str>, image: &str) -> Said {

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal};
 
 use crate::limits::{Limits, Protection};
@@ -174,7 +175,9 @@ impl Hierarchy {
         if !top.is_dir() {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
-        make_directory(&self.parent)
+        make_directory(&self.parent)?;
+        // One that somebody else made is there, and not ours to make groups in.
+        Ok(access(&self.parent, Access::WRITE_OK)?)
     }
 
     fn name(&self) -> &'static str {

@@ -26,7 +26,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) database_url: Option<DatabaseUrl>,
     /// Which built-in story to play: rust, python or node [default: rust]
-    #[arg(long, value_name = "NAME", conflicts_with = "scenario")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["scenario", "repo"])]
     pub(crate) story: Option<String>,
     /// Plays this scenario instead of a built-in story
     #[arg(long, value_name = "FILE", requires = "repo")]

@@ -18,6 +18,7 @@ use crate::clock::machine_now;
 use crate::exit::{Exit, Failure};
 use crate::place::{Place, PlaceArgs};
 use crate::session::Session;
+use crate::signals;
 
 /// The most output kept for `--json`; what is streamed is never cut.
 const OUTPUT: usize = 1024 * 1024;
@@ -42,7 +43,7 @@ pub(crate) enum Tool {
         /// The command line
         command: String,
         /// How long it may take
-        #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+        #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
     },
     /// Prints a file
@@ -81,16 +82,18 @@ pub(crate) async fn exec(session: &Session, args: ExecArgs) -> Result<Exit, Fail
         Tool::CreateFile { .. } => stdin()?,
         Tool::Bash { .. } | Tool::View { .. } | Tool::StrReplace { .. } => Vec::new(),
     };
+    let log = args.log.as_ref().map(|path| Log::open(path)).transpose()?;
+    let mut signals = signals::listen()?;
     let place = Place::open(&args.place).await?;
     let executor = place.executor;
     let done = tokio::select! {
         done = apply(session, place.sandbox.as_ref(), &args.tool, &content) => done,
-        _ = tokio::signal::ctrl_c() => Err(Failure::new("interrupted")),
+        () = signals.told() => Err(Failure::new("interrupted")),
     };
     place.close().await?;
     let done = done?;
-    if let Some(path) = &args.log {
-        log(path, executor, &args.tool, &content, &done)?;
+    if let Some(log) = log {
+        log.add(executor, &args.tool, &content, &done)?;
     }
     tell(session, done)
 }
@@ -154,15 +157,48 @@ fn tell(session: &Session, done: Done) -> Result<Exit, Failure> {
                 Ok(()) | Err(_) => Ok(Exit::Ok),
             }
         }
-        Done::Changed(Ok(())) => Ok(Exit::Ok),
+        Done::Changed(Ok(())) => {
+            session.out.data(&json!({ "changed": true }), |_| String::new())?;
+            Ok(Exit::Ok)
+        }
         Done::Viewed(Err(refusal)) | Done::Changed(Err(refusal)) => {
             Err(Failure::new(refusal.to_string()).exiting(Exit::Refused))
         }
     }
 }
 
-/// Appends one line; the line is on disk before the command ends.
-fn log(path: &Path, executor: ExecutorName, tool: &Tool, content: &[u8], done: &Done) -> Result<(), Failure> {
+/// Where it is told what was done.
+struct Log<'a> {
+    path: &'a Path,
+    file: std::fs::File,
+}
+
+impl<'a> Log<'a> {
+    /// Opens the file, before anything is done that could not be told.
+    fn open(path: &'a Path) -> Result<Self, Failure> {
+        let file = std::fs::File::options().create(true).append(true).open(path);
+        let file =
+            file.map_err(|error| Failure::because(format!("opening the log {}", path.display()), &error))?;
+        Ok(Self { path, file })
+    }
+
+    /// Appends one line; it is on disk before the command ends.
+    fn add(
+        mut self,
+        executor: ExecutorName,
+        tool: &Tool,
+        content: &[u8],
+        done: &Done,
+    ) -> Result<(), Failure> {
+        let line = line(executor, tool, content, done);
+        let written = self.file.write_all(line.as_bytes());
+        written
+            .and_then(|()| self.file.sync_data())
+            .map_err(|error| Failure::because(format!("writing the log {}", self.path.display()), &error))
+    }
+}
+
+fn line(executor: ExecutorName, tool: &Tool, content: &[u8], done: &Done) -> String {
     let (name, target, payload): (&str, &str, Vec<u8>) = match tool {
         Tool::Bash { command, .. } => ("bash", "", command.clone().into_bytes()),
         Tool::View { path } => ("view", path, Vec::new()),
@@ -182,12 +218,7 @@ fn log(path: &Path, executor: ExecutorName, tool: &Tool, content: &[u8], done: &
         "payload": Digest::of(&payload),
         "result": result,
     });
-    let append = || -> std::io::Result<()> {
-        let mut file = std::fs::File::options().create(true).append(true).open(path)?;
-        file.write_all(format!("{line}\n").as_bytes())?;
-        file.sync_data()
-    };
-    append().map_err(|error| Failure::because(format!("writing the log {}", path.display()), &error))
+    format!("{line}\n")
 }
 
 fn stdin() -> Result<Vec<u8>, Failure> {

@@ -34,7 +34,7 @@ pub(crate) enum PolicyCommand {
     Set(SetArgs),
     /// Answers whether somebody may do something, with the reason and the policy that decided
     Check(QuestionArgs),
-    /// Answers like `check`, with every policy that had a say
+    /// Answers like `check`, with every policy that decided it
     Explain(QuestionArgs),
     /// Checks a file of expected decisions: `implementer bash worktree -> allow`, one a line
     Test(TestArgs),

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use conductor_domain::spec::ExecutorName;
 use conductor_domain::time::Millis;
 use conductor_executor::{Consent, Reason, Toolchain, choice};
-use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::command::open;
@@ -20,6 +19,7 @@ use crate::out::Out;
 use crate::server::{LEASE, Server, Setup};
 use crate::session::Session;
 use crate::settings::Told;
+use crate::signals;
 use crate::storage::Storage;
 
 /// Programs that test commands of the usual projects call, where they are there.
@@ -91,14 +91,12 @@ pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Fa
             .map_or_else(|| Storage::new(session.data_dir.path().to_owned()), Storage::new),
         clock_ahead: Millis(args.clock_ahead_ms.unwrap_or_default()),
     };
-    let mut interrupt = listen_for(SignalKind::interrupt())?;
-    let mut terminate = listen_for(SignalKind::terminate())?;
+    let mut signals = signals::listen()?;
     let mut server = Server::start(setup).await?;
     announce(session, &server)?;
     show_the_way_in(session).await;
     tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        () = signals.told() => {}
         // At once: whatever this process still did could meet another that has the database.
         why = server.lost() => return Err(why),
     }
@@ -107,8 +105,7 @@ pub(crate) async fn serve(session: &Session, args: ServeArgs) -> Result<Exit, Fa
         .talk("stopping: what is under way may finish, then the heads are anchored (again to stop at once)");
     tokio::select! {
         stopped = server.stop() => stopped?,
-        _ = interrupt.recv() => return Ok(Exit::Failed),
-        _ = terminate.recv() => return Ok(Exit::Failed),
+        () = signals.told() => return Ok(Exit::Failed),
     }
     session.out.talk("stopped");
     Ok(Exit::Ok)
@@ -184,10 +181,6 @@ pub(crate) fn usual_programs(environment: &[(OsString, OsString)]) -> Vec<&'stat
             .any(|directory| directory.join(program).is_file())
     };
     USUAL_PROGRAMS.into_iter().filter(is_there).collect()
-}
-
-fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {
-    signal(kind).map_err(|error| Failure::because("listening for signals", &error))
 }
 
 /// Logs to stderr; `CONDUCTOR_LOG` says what, as in `CONDUCTOR_LOG=conductor_engine=debug`.

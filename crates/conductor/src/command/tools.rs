@@ -30,6 +30,7 @@ use crate::clock::SystemClock;
 use crate::exit::{Exit, Failure};
 use crate::place::{Place, PlaceArgs};
 use crate::session::Session;
+use crate::signals;
 
 /// What can be done with tools.
 #[derive(Debug, clap::Subcommand)]
@@ -49,7 +50,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ROLE", default_value = "implementer", value_parser = role)]
     role: Role,
     /// How long one command may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
     /// Appends every call to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
@@ -81,6 +82,8 @@ fn role(word: &str) -> Result<Role, String> {
 /// Runs the command.
 pub(crate) async fn tools(session: &Session, command: ToolsCommand) -> Result<Exit, Failure> {
     let ToolsCommand::Serve(args) = command;
+    let log = Lines::open(args.log.as_ref())?;
+    let mut signals = signals::listen()?;
     let place = Place::open(&args.place).await?;
     let (run, effect) = (place.run.clone(), place.effect.clone());
     let (sandbox, rest) = place.part();
@@ -88,7 +91,7 @@ pub(crate) async fn tools(session: &Session, command: ToolsCommand) -> Result<Ex
         sandbox,
         authority: Authority::shipped(),
         redactor: Arc::new(KnownForms::default()),
-        tool_log: Arc::new(Lines::open(args.log.as_ref())?),
+        tool_log: Arc::new(log),
         clock: Arc::new(SystemClock::default()),
         role: args.role,
         time: Millis::seconds(args.seconds),
@@ -96,8 +99,8 @@ pub(crate) async fn tools(session: &Session, command: ToolsCommand) -> Result<Ex
     let alone = Arc::new(Alone::open(with, &effect, &run).await?);
     let lease = Lease::grant().map_err(|error| Failure::because("granting a lease", &error))?;
     let served = tokio::select! {
-        served = serve(session, &args.door, Server::new(Offers::of_worktree(alone.clone())), &lease) => served,
-        _ = tokio::signal::ctrl_c() => Ok(()),
+        served = serve(session, &args.door, Server::new(Offers::of_worktree(args.role, alone.clone())), &lease) => served,
+        () = signals.told() => Ok(()),
     };
     lease.end();
     let closed = alone.close().await;
@@ -105,8 +108,8 @@ pub(crate) async fn tools(session: &Session, command: ToolsCommand) -> Result<Ex
     served?;
     if let Some(head) = closed? {
         session.out.talk(&format!(
-            "{}, log head {}",
-            count(head.calls, "tool call"),
+            "{} in the tool log, head {}",
+            count(head.calls, "line"),
             head.head
         ));
     }

@@ -86,3 +86,31 @@ fn v2_limits_are_written_as_v2_wants_them() {
     let swap = std::fs::read_to_string(directory.path().join("memory.swap.max")).unwrap();
     assert_eq!(swap, "max", "the last writer was the processor's group");
 }
+
+/// EXEC-6: where somebody else made our group, none is made below it, and the limit is told to be missing.
+#[test]
+fn a_group_of_somebody_else_is_none_of_ours() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let top = tempfile::tempdir().unwrap();
+    let hierarchy = Hierarchy {
+        controls: Protection::Processes,
+        version: Version::One,
+        parent: top.path().join(OURS),
+    };
+    hierarchy.prepare().unwrap();
+    hierarchy.prepare().unwrap();
+    for (directory, mode) in [(top.path(), 0o755), (hierarchy.parent.as_path(), 0o555)] {
+        std::fs::set_permissions(directory, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let seen_by_somebody = std::thread::spawn(move || {
+        // Modes do not bind root; of a thread the kernel can be told that it is somebody else.
+        if nix::unistd::geteuid().is_root() {
+            let nobody = rustix::process::Uid::from_raw(65534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+        hierarchy.prepare()
+    });
+    let error = seen_by_somebody.join().unwrap().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+}
