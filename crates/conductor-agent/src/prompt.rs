@@ -128,7 +128,7 @@ fn about(kind: ArtifactKind, purpose: Purpose, round: Round) -> &'static str {
         }
         ArtifactKind::TestOutput => "first what Conductor saw, then what code under test printed",
         ArtifactKind::Call => {
-            "a call that a person approved; it is let through once, exactly as it stands here"
+            "a call that a person approved; you may make it once, exactly as it stands here"
         }
         ArtifactKind::Feedback => "what the next attempt must answer to",
         ArtifactKind::Diff => "all that the run has changed, made from the commits",

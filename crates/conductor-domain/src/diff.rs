@@ -148,6 +148,24 @@ impl Finding {
     }
 }
 
+/// More findings than this nobody judges (S-49).
+pub const MOST_FINDINGS: usize = 200;
+
+/// Refuses what is too much to be judged, the worst first, instead of cutting it (S-49).
+pub fn bounded(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let all = findings.len();
+    if all <= MOST_FINDINGS {
+        return findings;
+    }
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings.truncate(MOST_FINDINGS);
+    findings.push(Finding {
+        evidence: format!("{all}, the limit is {MOST_FINDINGS}"),
+        ..Finding::of_path(FindingKind::ManyFindings, "", Severity::Violation)
+    });
+    findings
+}
+
 impl std::fmt::Display for Finding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.place(), self.kind)?;

@@ -174,7 +174,8 @@ impl<'a> ToolHost<'a> {
 
     async fn act(&self, entry: Entry, request: ToolRequest, whose: Whose) -> Result<ToolAnswer, Fault> {
         let begun = self.log.begin(entry, worktree::reach(&request)).await?;
-        let acted = worktree::act(self.sandbox, self.guest.time, &request).await;
+        let may_see = |path: &str| self.judge.may_see(path);
+        let acted = worktree::act(self.sandbox, self.guest.time, &request, &may_see).await;
         let entry = begun.ended();
         if let Some(acted) = acted? {
             let result = self.redact(&acted.result);

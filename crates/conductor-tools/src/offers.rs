@@ -224,10 +224,12 @@ impl Offers {
         Self { offers, tools }
     }
 
-    /// Offers the worktree alone, to whoever has no run.
-    pub fn of_worktree(tools: Arc<dyn Tools>) -> Self {
+    /// Offers the worktree alone, to whoever has no run: what the role may do with it.
+    pub fn of_worktree(role: Role, tools: Arc<dyn Tools>) -> Self {
         let mut offers = reading();
-        offers.extend(writing());
+        if role.may_write() {
+            offers.extend(writing());
+        }
         Self { offers, tools }
     }
 }
@@ -249,12 +251,18 @@ impl Shelf for Offers {
     async fn call(&self, name: &str, arguments: JsonObject, _progress: &Progress) -> Option<CallToolResult> {
         let arguments = Value::Object(arguments);
         let Some(offer) = self.offers.iter().find(|offer| offer.name == name) else {
-            // What there is and is not offered was tried all the same, and is told to the log.
-            let tool = known(name)?;
-            let call = Misfit {
-                tool,
-                arguments: arguments.to_string(),
-                reason: format!("{tool} is not offered here"),
+            // What is not offered, or not there at all, was tried all the same, and is told to the log.
+            let call = match known(name) {
+                Some(tool) => Misfit {
+                    tool,
+                    arguments: arguments.to_string(),
+                    reason: format!("{tool} is not offered here"),
+                },
+                None => Misfit {
+                    tool: "unknown",
+                    arguments: format!("{name} {arguments}"),
+                    reason: "there is no tool of this name".to_owned(),
+                },
             };
             let logged = self.tools.misfit(call).await;
             return logged.err().map(|fault| failed(name, &fault));

@@ -371,7 +371,7 @@ pub(crate) fn next_steps(run: &Run, allowed: &[&'static str]) -> Vec<NextStep> {
                 "call the run off",
             ],
             GateKind::Call => [
-                "let exactly this call through, once",
+                "let exactly this call through, once in each attempt at this step",
                 "say no, and why; the agent goes on without it",
                 "call the run off",
             ],

@@ -4,7 +4,7 @@
 
 use crate::decide::draft::Draft;
 use crate::decide::{merge, speech};
-use crate::diff::{Finding, FindingKind, Inspection, Severity};
+use crate::diff::{Finding, FindingKind, Inspection, Severity, bounded};
 use crate::digest::Digest;
 use crate::event::Event;
 use crate::forge::{IssueSnapshot, PullRequest};
@@ -76,8 +76,8 @@ pub(super) fn inspected(draft: &mut Draft<'_>, inspection: &Inspection) {
         .iter()
         .filter(|file| !approved.plan.files.contains(file))
         .map(|file| Finding::of_path(FindingKind::OutsidePlan, file.clone(), Severity::NeedsApproval));
-    let outside: Vec<Finding> = outside.collect();
-    inspection.findings.extend(outside);
+    let findings = inspection.findings.iter().cloned().chain(outside);
+    inspection.findings = bounded(findings.collect());
     if !inspection.findings.is_empty() {
         // Now somebody would have to approve it, and nobody approves what is not shown (S-49).
         let unshown = inspection.objections_to_an_approval();

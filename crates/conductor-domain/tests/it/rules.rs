@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use conductor_domain::artifact::ArtifactKind;
+use conductor_domain::diff::MOST_FINDINGS;
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::event::Event;
@@ -289,6 +290,20 @@ fn hostile_names_are_harmless_in_commits_titles_and_texts() {
     });
     let text = "Actor: `@ann`\n\nnice".to_owned();
     assert_eq!(said, Some(Body::Own { text }));
+}
+
+/// S-49, S-51: as many files outside the plan as nobody judges are refused, not put before a person.
+#[test]
+fn more_files_outside_the_plan_than_a_person_can_judge_stop_the_run() {
+    let inspected = |others: usize| lived(&["to proposing", &format!("diff touches {others} others")]);
+    let world = inspected(MOST_FINDINGS);
+    let gate = world.run().gate().expect("a person is asked");
+    assert_eq!(gate.findings.len(), MOST_FINDINGS);
+
+    let world = inspected(MOST_FINDINGS + 1);
+    let held = format!("{:?}", world.run().holds.get(HoldKind::Policy));
+    assert!(held.contains("the change (too many findings)"), "{held}");
+    assert_eq!(world.run().gate(), None);
 }
 
 /// RUN-7, BEY-4: whoever sends a plan back or answers is named as whoever approves is, above their words.

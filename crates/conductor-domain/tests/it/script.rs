@@ -534,6 +534,10 @@ fn diff(world: &World, words: &[&str]) -> Option<Input> {
         ["clean"] => {}
         ["clean", "and", "too", "long"] => unshown.clone_from(&files),
         ["touches", path] => files.push((*path).to_owned()),
+        ["touches", many, "others"] => {
+            let many: usize = many.parse().ok()?;
+            files.extend((0..many).map(|n| format!("other/{n}.rs")));
+        }
         ["touches", path, "and", "is", "too", "long"] => {
             files.push((*path).to_owned());
             unshown.clone_from(&files);

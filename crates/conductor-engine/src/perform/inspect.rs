@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use conductor_domain::artifact::ArtifactKind;
-use conductor_domain::diff::{Finding, FindingKind, Inspection, Severity};
+use conductor_domain::diff::{Finding, FindingKind, Inspection, Severity, bounded};
 use conductor_domain::fault::Fault;
 use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
@@ -25,9 +25,6 @@ use crate::rules;
 
 /// How many characters of a dependency's name stand in a finding.
 const LONGEST_NAME: usize = 80;
-
-/// More than this nobody judges; what is longer is refused, not cut (S-49).
-const MOST_FINDINGS: usize = 200;
 
 /// Inspects the difference between two commits. If repeated: it says the same again.
 pub(super) async fn inspect(
@@ -85,7 +82,20 @@ fn content(inspector: &Inspector, diff: &Diff) -> Vec<Finding> {
     let earlier = earlier
         .filter(|objection| leaves_with_history(&objection.subject))
         .filter_map(|objection| finding(objection, "in an earlier commit of the branch: "));
-    now.chain(earlier).collect()
+    // Nobody is shown what these hold, and it leaves all the same (SEC-4, S-49).
+    let unread = diff.passing.iter().filter(|change| match change.after {
+        Side::Unread { .. } => true,
+        Side::Absent | Side::Bytes(_) | Side::Elsewhere => false,
+    });
+    let unread = unread.map(|change| Finding {
+        evidence: "in an earlier commit of the branch: it is too large to be read".to_owned(),
+        ..Finding::of_path(
+            FindingKind::Unshown,
+            visible_name(&change.path).text,
+            Severity::Violation,
+        )
+    });
+    now.chain(earlier).chain(unread).collect()
 }
 
 /// Asks the policies about every path that is changed, as if the Implementer's tool had changed it: a command can write
@@ -383,23 +393,9 @@ fn proposing(authority: &Authority, repo: &str) -> Vec<Finding> {
     found.collect()
 }
 
-/// Refuses what is too much to be judged, the worst first, instead of cutting it (S-49).
-fn bounded(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let all = findings.len();
-    if all <= MOST_FINDINGS {
-        return findings;
-    }
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    findings.truncate(MOST_FINDINGS);
-    findings.push(Finding {
-        evidence: format!("{all}, the limit is {MOST_FINDINGS}"),
-        ..Finding::of_path(FindingKind::ManyFindings, "", Severity::Violation)
-    });
-    findings
-}
-
 #[cfg(test)]
 mod tests {
+    use conductor_domain::diff::MOST_FINDINGS;
     use conductor_domain::digest::Digest;
     use conductor_domain::id::OperatorName;
     use conductor_domain::relief::ReliefScope;
@@ -539,6 +535,26 @@ mod tests {
             found(&diff(vec![clean], earlier)),
             ["stop a.py:1: secret: in an earlier commit of the branch: github-token"],
         );
+    }
+
+    /// SEC-4, S-49: what nobody can read does not leave inside an earlier commit.
+    #[test]
+    fn a_file_of_an_earlier_commit_that_is_not_read_stops_the_run() {
+        let large = |before, after| Change {
+            path: "big.txt".to_owned(),
+            findings: vec![],
+            before,
+            after,
+        };
+        let unread = || Side::Unread { size: 3 << 20 };
+        let stopped = |change| {
+            let found = found(&diff(vec![], vec![change]));
+            found
+                .iter()
+                .any(|found| found.starts_with("stop big.txt: not shown whole"))
+        };
+        assert!(stopped(large(Side::Absent, unread())));
+        assert!(!stopped(large(unread(), Side::Absent)));
     }
 
     /// SEC-5: a manifest that is too large to be read is not one that brings nothing.

@@ -266,21 +266,26 @@ async fn watch(
     let mut writing = std::pin::pin!(writer.write());
     let ended = tokio::select! {
         biased;
-        () = performance.stop.cancelled() => Ended::Stopped,
+        () = performance.stop.cancelled() => Ok(Ended::Stopped),
         written = &mut writing => {
             return Err(written.err().unwrap_or_else(|| Fault::transient("the tool log ended before its invocation")));
         }
-        () = cut.cancelled() => Ended::Cut,
-        end = performance.ports().agent.invoke(task, prompt, &host) => Ended::Itself(end?),
+        () = cut.cancelled() => Ok(Ended::Cut),
+        end = performance.ports().agent.invoke(task, prompt, &host) => end.map(Ended::Itself),
         () = async { asked.cancelled().await; tokio::time::sleep(duration(AFTER_QUESTION)).await } => {
-            Ended::AfterQuestion
+            Ok(Ended::AfterQuestion)
         }
-        () = tokio::time::sleep(duration(invocation.limits.time)) => Ended::OutOfTime,
-        ended = host.let_words_out::<Ended>() => ended,
+        () = tokio::time::sleep(duration(invocation.limits.time)) => Ok(Ended::OutOfTime),
+        ended = host.let_words_out::<Result<Ended, Fault>>() => ended,
     };
+    // Calls that wait to be kept were made, however it ended.
     let seen = host.into_seen();
-    let tools = writing.await?;
-    Ok(Witnessed { ended, seen, tools })
+    let tools = writing.await;
+    Ok(Witnessed {
+        ended: ended?,
+        seen,
+        tools: tools?,
+    })
 }
 
 fn tokens(ended: &Ended) -> u64 {

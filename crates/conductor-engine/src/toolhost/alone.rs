@@ -109,7 +109,8 @@ impl Tools for Alone {
             return Ok(ToolAnswer::Refused { reason });
         }
         let begun = log.begin(entry, worktree::reach(&request)).await?;
-        let acted = worktree::act(sandbox.as_ref(), self.time, &request).await;
+        let may_see = |path: &str| self.judge.may_see(path);
+        let acted = worktree::act(sandbox.as_ref(), self.time, &request, &may_see).await;
         let entry = begun.ended();
         let (answer, result) = match acted {
             Ok(Some(acted)) => (Ok(acted.answer), acted.result),

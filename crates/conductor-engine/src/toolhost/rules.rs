@@ -84,6 +84,14 @@ impl Judge {
         verdict
     }
 
+    /// Tells whether a file could be viewed without asking anybody: what a list or a search may name.
+    pub(super) fn may_see(&self, path: &str) -> bool {
+        let view = ToolRequest::View {
+            path: path.to_owned(),
+        };
+        self.judge(&view, Whose::Own).ruling == Ruling::Allow
+    }
+
     /// Asks anew, and lets overrides that are in force lift a denial or a question (SEC-1).
     pub(super) fn judge_with(&self, request: &ToolRequest, whose: Whose, lifted: Lifted<'_>) -> Verdict {
         let asked = Request::of_tool(self.role, request.name(), subject(request));
@@ -221,6 +229,10 @@ pub(super) fn words(request: &ToolRequest, redact: &dyn Fn(&str) -> String) -> R
         ToolRequest::SubmitTestReport(draft) => (String::new(), canonical(draft)),
         ToolRequest::AskHuman { question } => (String::new(), question.clone()),
     };
+    // Where a name ends must be seen: the rest of the call begins on the next line.
+    if first.contains(char::is_control) {
+        return Err("a name that holds a control character cannot be shown to them".to_owned());
+    }
     let words = format!("{} {first}\n{more}\n", request.name());
     if words.len() > MAX_TEXT {
         return Err(format!(
@@ -457,6 +469,15 @@ mod tests {
             .collect();
         let distinct: std::collections::BTreeSet<&String> = shown.iter().collect();
         assert_eq!((shown.len(), distinct.len()), (21, 21), "{shown:?}");
+        // Where the name ends is seen.
+        let two = |path: &str, content: &[u8]| ToolRequest::CreateFile {
+            path: path.to_owned(),
+            content: content.to_vec(),
+        };
+        assert!(plainly(&two("a", b"b\nc")).is_ok());
+        for path in ["a\nb", "a\rb", "a\u{1b}[2K", "a\u{85}b"] {
+            assert!(plainly(&two(path, b"c")).is_err(), "{path:?}");
+        }
         let longest = "x".repeat(MAX_TEXT - "bash \n\n".len());
         assert_eq!(plainly(&bash(&longest)).map(|words| words.len()), Ok(MAX_TEXT));
         let too_long = plainly(&bash(&format!("{longest}x"))).expect_err("one byte too many");

@@ -48,11 +48,13 @@ pub(super) fn reach(request: &ToolRequest) -> Reach {
     }
 }
 
-/// Does a call; `None` when it is none of the sandbox.
+/// Does a call; `None` when it is none of the sandbox. What `may_see` refuses is left out of lists and searches: whoever may
+/// look at a directory need not be one who may look at all of it (SEC-1).
 pub(super) async fn act(
     sandbox: &dyn Sandbox,
     time: Millis,
     request: &ToolRequest,
+    may_see: &(dyn Fn(&str) -> bool + Sync),
 ) -> Result<Option<Acted>, Fault> {
     Ok(Some(match request {
         ToolRequest::View { path } => answered(sandbox.view(path).await?),
@@ -66,10 +68,12 @@ pub(super) async fn act(
         },
         ToolRequest::ListFiles { path } => {
             let answer = sandbox.list(path).await?;
+            let answer = answer.map(|found| only(found, |entry| may_see(&entry.path)));
             answered(answer.map(|found| told(&found, entry)))
         }
         ToolRequest::SearchFiles { path, pattern } => {
             let answer = sandbox.search(path, pattern).await?;
+            let answer = answer.map(|found| only(found, |found| may_see(&found.path)));
             answered(answer.map(|found| told(&found, line)))
         }
         ToolRequest::Bash { command } => run(sandbox, time, &["bash", "-c", command]).await?,
@@ -153,6 +157,15 @@ fn shown(seen: CommandResult, ending: &str) -> Vec<u8> {
     }
     output.extend_from_slice(format!("\n[{ending}]\n").as_bytes());
     output
+}
+
+/// Leaves findings out, and says how many.
+fn only<T>(mut found: Found<T>, may_see: impl Fn(&T) -> bool) -> Found<T> {
+    let all = found.findings.len();
+    found.findings.retain(|finding| may_see(finding));
+    let hidden = u32::try_from(all - found.findings.len()).unwrap_or(u32::MAX);
+    found.skipped = found.skipped.saturating_add(hidden);
+    found
 }
 
 /// Tells findings one a line, and what they leave out.

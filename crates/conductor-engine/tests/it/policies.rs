@@ -23,6 +23,7 @@ use conductor_engine::redact::{Passing, Redact};
 use conductor_policy::authority::{Authority, SHIPPED};
 use conductor_port::agent::{Agent as _, AgentEnd, ToolAnswer, ToolRequest};
 use conductor_port::blobs::{Blobs, KeptBytes, ToolLog as _};
+use conductor_port::executor::Pattern;
 use conductor_port::inbox::{Inbox as _, SubmitError};
 use conductor_port::views::Views as _;
 use conductor_testkit::agent::FakeAgent;
@@ -383,6 +384,55 @@ fn caller(paths: Vec<String>) -> (FakeAgent, Arc<Mutex<Vec<Vec<ToolAnswer>>>>) {
         })
     });
     (agent, answers)
+}
+
+/// SEC-1: a policy about a file counts for a list and a search of where it lies.
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_viewed_is_neither_listed_nor_found() {
+    const NO_README: &str = "@id(\"no-readme\") @reason(\"it is nobody's business\")\n\
+                             forbid (principal is Agent, action == Action::\"view\", resource is Worktree)\n\
+                             when { resource.path == \"readme.md\" };\n";
+    let answers: Arc<Mutex<Vec<ToolAnswer>>> = Arc::default();
+    let kept = answers.clone();
+    let agent = FakeAgent::new(move |_task, tools| {
+        let kept = kept.clone();
+        Box::pin(async move {
+            let path = String::new;
+            let pattern = Pattern::Literal(String::new());
+            for request in [
+                ToolRequest::ListFiles { path: path() },
+                ToolRequest::SearchFiles {
+                    path: path(),
+                    pattern,
+                },
+            ] {
+                let answer = tools.call(request).await?;
+                kept.lock().expect("no panic").push(answer);
+            }
+            Ok(AgentEnd::Finished { tokens: 1 })
+        })
+    });
+    let rig = Rig::start(agent).await;
+    for (number, policies) in [(1, ""), (2, NO_README)] {
+        let spec = locked(&rig, number, policies).await;
+        let run = start(&rig, spec).await.expect("it may start");
+        rig.until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+            .await;
+        let heard = std::mem::take(&mut *answers.lock().expect("no panic"));
+        assert!(heard.len() >= 2, "{heard:?}");
+        for answer in heard {
+            let ToolAnswer::Done { output } = answer else {
+                panic!("{answer:?}");
+            };
+            let output = String::from_utf8(output).expect("text");
+            let is_hidden = output.contains("could not be looked at]");
+            assert_eq!(
+                (output.contains("README.md"), is_hidden),
+                (policies.is_empty(), !policies.is_empty()),
+                "{output}"
+            );
+        }
+    }
 }
 
 /// What the log says of the calls of each invocation: the decision and what came of it.

@@ -368,6 +368,28 @@ async fn an_agent_that_uses_up_its_time_is_ended() {
     assert!(rig.stage.executor.open_sandboxes().is_empty());
 }
 
+/// TOOL-4: what an agent called stands in the log though it broke right after, and is anchored.
+#[tokio::test(start_paused = true)]
+async fn calls_before_a_fault_stand_in_the_log() {
+    let agent = FakeAgent::new(|_task, tools| {
+        Box::pin(async move {
+            tools.call(view()).await?;
+            Err(Fault::permanent("the agent's host is gone"))
+        })
+    });
+    let rig = Rig::start(agent).await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
+        .await;
+    let log = tool_log(&rig, &run).await;
+    let calls: Vec<&str> = log.iter().map(|call| call.tool.as_str()).collect();
+    assert_eq!(calls, ["view"]);
+    let Event::InvocationEnded { tools, .. } = event(&rig.records(&run).await, "invocation_ended") else {
+        panic!("the invocation ended");
+    };
+    assert_eq!((tools.calls, tools.head.as_str()), (1, log[0].hash.as_str()));
+}
+
 async fn log_of_the_implementer(rig: &Rig, run: &RunId) -> Vec<ToolCall> {
     let effects = rig.stage.memory.effects(run).await.expect("calm weather");
     let implementing = effects.iter().rfind(|row| row.kind == EffectKind::Invoke);

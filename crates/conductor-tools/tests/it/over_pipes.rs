@@ -205,6 +205,7 @@ async fn what_is_wrong_is_said_and_logged_and_nothing_is_called() {
             ("view", "{}"),
             ("submit_plan", r#"{"summary":1}"#),
             ("bash", r#"{"command":"id"}"#),
+            ("unknown", "no_such {}"),
         ]
     );
     assert_eq!(misfits[3].reason, "bash is not offered here");
