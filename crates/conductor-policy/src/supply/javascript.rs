@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Dependencies, add};
+use super::{Dependencies, add, is_plain};
 
 /// Every map of dependencies of a manifest.
 pub(super) const MAPS: [&str; 6] = [
@@ -26,13 +26,13 @@ pub(super) fn manifest(text: &str) -> Result<Dependencies, String> {
             let version = version
                 .as_str()
                 .map_or_else(|| version.to_string(), str::to_owned);
-            // An alias is what it stands for, under whichever name it is used.
-            match version.strip_prefix("npm:").map(|alias| alias.rsplit_once('@')) {
-                Some(Some((real, wanted))) if !real.is_empty() => {
-                    add(&mut found, real, format!("{wanted} as {name}"));
-                }
-                Some(Some(_) | None) | None => add(&mut found, name, version),
+            // An alias brings in what it stands for; after `npm:` some write a version alone.
+            if let Some(alias) = version.strip_prefix("npm:").filter(|alias| !is_plain(alias)) {
+                let named = alias.rsplit_once('@').filter(|(real, _)| !real.is_empty());
+                let (real, wanted) = named.unwrap_or((alias, "any"));
+                add(&mut found, real, format!("{wanted} as {name}"));
             }
+            add(&mut found, name, version);
         }
     }
     Ok(found)

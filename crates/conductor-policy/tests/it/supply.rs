@@ -903,14 +903,17 @@ fn an_alias_is_what_it_stands_for() {
         }];
         compare(&changed).render()
     };
-    for (wanted, said) in [
+    for (wanted, real) in [
         ("npm:left-pad@1", "left-pad 1 as x"),
+        ("npm:left-pad", "left-pad any as x"),
         ("npm:@evil/a@^2", "@evil/a ^2 as x"),
-        ("npm:left-pad", "x npm:left-pad"),
-        ("npm:@1", "x npm:@1"),
-        ("1", "x 1"),
+        ("npm:@evil/a", "@evil/a any as x"),
     ] {
-        assert_eq!(added(wanted), format!("added npm {said} in package.json\n"));
+        let expected = format!("added npm {real} in package.json\nadded npm x {wanted} in package.json\n");
+        assert_eq!(added(wanted), expected);
+    }
+    for wanted in ["npm:^1.2", "1", "latest"] {
+        assert_eq!(added(wanted), format!("added npm x {wanted} in package.json\n"));
     }
 }
 
