@@ -3,6 +3,7 @@
 //! Names are compared as the index compares them: lower case, with `-` for `_` and `.`. Where a package comes
 //! from is part of what is compared. This module does not resolve versions.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use toml::{Table, Value};
@@ -130,16 +131,22 @@ pub(super) fn requirements(text: &str) -> Dependencies {
     found
 }
 
-/// Ends a line for pip, which splits lines as Python does.
-const ENDS: [char; 10] = [
-    '\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}',
+/// What ends a line beside the usual for pip, which splits lines as Python does.
+const ENDS: [&str; 10] = [
+    "\r\n", "\r", "\u{b}", "\u{c}", "\u{1c}", "\u{1d}", "\u{1e}", "\u{85}", "\u{2028}", "\u{2029}",
 ];
 
 /// Joins lines and takes comments out as pip does: a comment is over with its line, whatever that ends with.
 fn whole_lines(text: &str) -> Vec<String> {
+    let mut text = Cow::Borrowed(text);
+    for end in ENDS {
+        if text.contains(end) {
+            text = Cow::Owned(text.replace(end, "\n"));
+        }
+    }
     let mut lines = Vec::new();
     let mut joined = String::new();
-    for line in text.replace("\r\n", "\n").split(ENDS) {
+    for line in text.lines() {
         let is_comment = line.trim_start().starts_with('#');
         if line.ends_with('\\') && !is_comment {
             joined.push_str(line.trim_end_matches('\\'));
@@ -154,13 +161,9 @@ fn whole_lines(text: &str) -> Vec<String> {
 
 /// Cuts a line at the `#` that begins it or follows a blank.
 fn without_comment(line: &str) -> &str {
-    let mut before = ' ';
-    let end = line.char_indices().find_map(|(at, letter)| {
-        let is_begin = letter == '#' && before.is_whitespace();
-        before = letter;
-        is_begin.then_some(at)
-    });
-    end.map_or(line, |at| &line[..at])
+    let mut before = line.match_indices('#').map(|(at, _)| &line[..at]);
+    let cut = before.find(|before| before.chars().next_back().is_none_or(char::is_whitespace));
+    cut.unwrap_or(line)
 }
 
 /// Reads `name[extra] >=1; marker` or `name @ address`.
