@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::testing::Ending;
@@ -143,6 +144,18 @@ impl Watched {
         };
         let mut watched = [PollFd::new(&self.descriptor, PollFlags::IN)];
         rustix::event::poll(&mut watched, Some(&time)).unwrap() == 1
+    }
+
+    /// The same, for one that is ended by a task of the thread that waits.
+    pub(crate) async fn is_ended_within(&self, time: u64) -> bool {
+        let ended = async {
+            while !self.has_ended_within(0) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_millis(time), ended)
+            .await
+            .is_ok()
     }
 
     /// Whether it can still do anything: one that the kernel is taking apart has left its cgroup, and is no zombie yet.

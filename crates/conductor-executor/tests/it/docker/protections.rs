@@ -120,7 +120,7 @@ async fn holds(row: &Row, without: &[Switch]) -> bool {
             let fault = sandbox.view("f").await.unwrap_err();
             assert!(fault.what.contains("it broke the protocol"), "{fault}");
             let patience = if without.is_empty() { 60_000 } else { 500 };
-            let is_ended = first.has_ended_within(patience);
+            let is_ended = first.is_ended_within(patience).await;
             sandbox.close().await.unwrap();
             assert!(!first.is_alive(), "closing ends it all the same");
             is_ended

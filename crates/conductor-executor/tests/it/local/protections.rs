@@ -359,7 +359,7 @@ async fn lost_guest() {
         let fault = sandbox.view("f").await.unwrap_err();
         assert!(fault.what.contains("it broke the protocol"), "{fault}");
         let patience = if is_ended { 60_000 } else { 500 };
-        assert_eq!(first.has_ended_within(patience), is_ended, "{switches:?}");
+        assert_eq!(first.is_ended_within(patience).await, is_ended, "{switches:?}");
         sandbox.close().await.unwrap();
         assert!(!first.is_alive(), "closing ends it all the same");
     }
