@@ -108,6 +108,13 @@ async fn policies_are_stored_asked_tested_and_locked_by_runs(kept: Kept) -> Resu
         "{}",
         not_there.stdout
     );
+    std::fs::write(&expectations, "# none\n")?;
+    let nothing = stage.program.say(&["policy", "test", &expectations])?;
+    ensure!(
+        nothing.code == 1 && nothing.data["held"] == 0,
+        "{}",
+        nothing.stdout
+    );
 
     // One run under the old policies goes through; one that starts now is held to the new ones.
     let run_asks = [&ask[..], &["--run", &before]].concat();

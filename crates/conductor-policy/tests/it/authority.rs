@@ -276,7 +276,7 @@ fn commands_and_dependencies_can_be_listed() {
         implementer add_dependency repository:acme/app -> require_approval new-dependency
         conductor push dependency:acme/app:npm:a:1 -> deny deny-by-default
     ";
-    assert_eq!(expect_all(&authority, expectations), Ok(14));
+    assert_eq!(expect_all(&authority, expectations), (14, vec![]));
     assert!(read_question("implementer add_dependency dependency:acme/app:npm:a").is_err());
 }
 
@@ -414,7 +414,7 @@ fn bots_and_strangers_earn_no_trust_and_low_trust_asks_more() {
         person:helper[bot]:owner trust_text other-pull-request -> deny
         person:helper[BOT]:member trust_text own-issue -> deny
     ";
-    assert_eq!(expect_all(&shipped(), expectations), Ok(9));
+    assert_eq!(expect_all(&shipped(), expectations), (9, vec![]));
     let expectations = "
         person:ada:owner trust_text own-issue -> allow trusted-text
         person:ada:contributor trust_text own-issue -> deny deny-by-default
@@ -423,7 +423,7 @@ fn bots_and_strangers_earn_no_trust_and_low_trust_asks_more() {
         implementer bash worktree -> require_approval implementer-runs-commands
         implementer create_file worktree:src/a.rs -> allow   # replaced policies only
     ";
-    assert_eq!(expect_all(&low, expectations), Ok(6));
+    assert_eq!(expect_all(&low, expectations), (6, vec![]));
 }
 
 /// SEC-1: a lower layer replaces by id; a final policy stays; the strictest that applies decides.
@@ -586,11 +586,11 @@ fn a_policy_that_could_never_have_an_effect_is_not_saved() {
 
 #[test]
 fn expectations_that_do_not_hold_are_named_by_line() {
-    let wrong = expect_all(
+    let (held, wrong) = expect_all(
         &shipped(),
         "# table\nplanner bash worktree -> allow\nplanner fly worktree -> deny\nnonsense",
-    )
-    .expect_err("three are wrong");
+    );
+    assert_eq!(held, 0);
     let lines: Vec<String> = wrong.iter().map(ToString::to_string).collect();
     let actions: Vec<&str> = Action::all().map(Action::name).collect();
     assert_eq!(
@@ -623,10 +623,10 @@ fn expectations_that_do_not_hold_are_named_by_line() {
     }
     // A path is asked about as a call is judged by.
     let roundabout = "implementer create_file worktree:./.github//workflows/ci.yml -> deny forge-settings";
-    assert_eq!(expect_all(&shipped(), roundabout), Ok(1));
+    assert_eq!(expect_all(&shipped(), roundabout), (1, vec![]));
     for change in ["documentation:100", "tests:0", "dependencies:1", "code:99"] {
         let line = format!("conductor merge repository:a/b:{change} -> deny");
-        assert_eq!(expect_all(&shipped(), &line), Ok(1), "{line}");
+        assert_eq!(expect_all(&shipped(), &line), (1, vec![]), "{line}");
     }
 }
 
@@ -634,7 +634,8 @@ fn expectations_that_do_not_hold_are_named_by_line() {
 #[test]
 fn what_expects_nothing_or_no_decision_does_not_hold() {
     let told = |text: &str| {
-        let wrong = expect_all(&shipped(), text).expect_err("it cannot hold");
+        let (held, wrong) = expect_all(&shipped(), text);
+        assert_eq!(held, 0, "it cannot hold");
         wrong.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let form = "`actor action target -> decision [policy]`";

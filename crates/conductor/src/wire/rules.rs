@@ -206,14 +206,7 @@ impl Rules for PolicyDesk {
 
     async fn expect(&self, of: &[LockedPolicy], expectations: &str) -> Result<ExpectedView, Fault> {
         let authority = self.authority(of).await?;
-        let (held, mismatches) = match expect_all(&authority, expectations) {
-            Ok(held) => (held, vec![]),
-            Err(mismatches) => {
-                let lines = expectations.lines();
-                let asked = lines.filter(|line| !line.split('#').next().unwrap_or("").trim().is_empty());
-                (asked.count() - mismatches.len(), mismatches)
-            }
-        };
+        let (held, mismatches) = expect_all(&authority, expectations);
         let mismatches = mismatches.into_iter().map(|mismatch| MismatchView {
             line: mismatch.line,
             message: mismatch.message,
