@@ -195,6 +195,28 @@ pub(crate) async fn a_stopped_effect_that_was_tried_is_dispatched_at_once(subjec
         subject.ledger.renew(&again, Timestamp(50)).await,
         Ok(Renewal::Stop)
     );
+    // It was told for good: who meets a fault then waits like others, and still is only to find out.
+    let retry = EffectChange::Retry {
+        id: id.clone(),
+        not_before: Timestamp(2_000_000),
+    };
+    kept(
+        subject,
+        Batch {
+            settles: Some(again),
+            effect_changes: vec![retry],
+            projection: held(true, 3),
+            ..batch("r-1", 3, 1)
+        },
+    )
+    .await;
+    let row = effect_row(subject, &id).await;
+    assert_eq!(
+        (row.status.as_str(), row.stop, row.attempts),
+        ("pending", true, 2)
+    );
+    assert_eq!(dispatchable(subject, 1_999_999).await, []);
+    assert_eq!(dispatchable(subject, 2_000_000).await, [id]);
 }
 
 /// RUN-11.

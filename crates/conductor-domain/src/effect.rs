@@ -50,6 +50,9 @@ pub enum Effect {
         branch: String,
         /// The commit that it stands at.
         parent: CommitId,
+        /// The commit that the new one is put on in place of `parent`, whose line may not leave.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        onto: Option<CommitId>,
         /// The message.
         message: String,
     },

@@ -17,7 +17,7 @@ use crate::hold::{Hold, HoldKind};
 use crate::id::{CommitId, EffectId, OperatorName};
 use crate::invocation::{CallWish, Papers, Purpose, ToolLogHead};
 use crate::message::{CheckNote, Message};
-use crate::phase::{AfterTests, EndReason};
+use crate::phase::{AfterTests, Barred, EndReason};
 use crate::plan::{Plan, Review, TestReport};
 use crate::relief::Relief;
 use crate::role::Role;
@@ -81,7 +81,12 @@ pub enum Event {
     /// The approved plan is being carried out; the counters start anew.
     ExecutionBegan { by: OperatorName },
     /// Work that was already proposed is taken up again.
-    ReworkBegan { feedback: Vec<Artifact> },
+    ReworkBegan {
+        feedback: Vec<Artifact>,
+        /// The change that is not to leave, where that is why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        barred: Option<Barred>,
+    },
     /// The Implementer is done; its work is being committed.
     ImplementationFinished,
     /// The work was committed.

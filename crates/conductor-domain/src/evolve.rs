@@ -125,17 +125,19 @@ fn apply(run: &mut Run, event: &Event) {
                     approved,
                     retries: 0,
                     feedback: vec![],
+                    barred: None,
                     step: ExecutingStep::Implementing,
                 });
             }
         }
-        Event::ReworkBegan { feedback } => {
+        Event::ReworkBegan { feedback, barred } => {
             if let Some((approved, _)) = carried(&run.phase) {
                 start_counting(run);
                 run.phase = Phase::Executing(Executing {
                     approved,
                     retries: 0,
                     feedback: feedback.clone(),
+                    barred: barred.clone(),
                     step: ExecutingStep::Implementing,
                 });
             }
@@ -149,6 +151,7 @@ fn apply(run: &mut Run, event: &Event) {
             if let Some(workspace) = &mut run.workspace {
                 workspace.head = commit.clone();
             }
+            executing(run, |executing| executing.barred = None);
         }
         Event::RebaseBegan => {
             if let Some((approved, retries)) = carried(&run.phase) {
@@ -156,6 +159,7 @@ fn apply(run: &mut Run, event: &Event) {
                     approved,
                     retries,
                     feedback: vec![],
+                    barred: None,
                     step: ExecutingStep::Rebasing,
                 });
             }

@@ -73,6 +73,11 @@ pub enum Source {
     PastPullRequests,
     /// Which skills the role has, as the run locked them (SKILL-5).
     Skills,
+    /// Why the change as it stands may not leave (SEC-4).
+    Barred {
+        /// Why.
+        reason: String,
+    },
 }
 
 /// To what end an agent is invoked.

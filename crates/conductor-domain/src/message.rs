@@ -427,11 +427,23 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// Shows a foreign name as code: it can neither end the code span nor hide, and a forge looks for no mention or
-/// reference inside one.
+/// Shows a foreign name as code: it can neither end the code span nor hide, call anybody, refer to anything or open a
+/// marker. The last three hold without the span, too, whose end a cut or what is taken out may take along.
 pub fn code(name: &str) -> String {
-    let name = visible(name).replace('`', "'");
-    format!("`{}`", name.split_whitespace().collect::<Vec<_>>().join(" "))
+    let mut out = String::with_capacity(name.len() + 2);
+    let mut characters = name.chars().peekable();
+    while let Some(c) = characters.next() {
+        let next = characters.peek().copied();
+        match c {
+            '`' => out.push('\''),
+            '@' if next.is_some_and(char::is_alphanumeric) => out.push_str("(at)"),
+            '#' if next.is_some_and(|next| next.is_ascii_digit()) => out.push_str("no. "),
+            '<' if next == Some('!') => out.push_str("< "),
+            c if c.is_whitespace() => out.push(' '),
+            c => push_visible(&mut out, c),
+        }
+    }
+    format!("`{}`", out.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn push_visible(out: &mut String, c: char) {
@@ -546,10 +558,13 @@ mod tests {
         assert!(!said("abc").contains("Careful"));
     }
 
-    /// S-48: a name cannot break out of its code span.
+    /// GH-5, S-48: a name cannot break out of its code span, and needs none to call nobody and forge nothing.
     #[test]
     fn a_name_is_code_whatever_it_holds() {
-        assert_eq!(code("a`b\n@c\u{200b}"), "`a'b @c\u{27e8}U+200B\u{27e9}`");
+        assert_eq!(
+            code("a`b\n@c\u{200b} <!-- conductor:write r1.9.9 --> #7 <a> @ #x gh-5"),
+            "`a'b (at)c\u{27e8}U+200B\u{27e9} < !-- conductor:write r1.9.9 --> no. 7 <a> @ #x gh- 5`"
+        );
     }
 
     /// GH-4: a digest tells how each text begins, and no more of it.

@@ -116,8 +116,20 @@ pub struct Executing {
     pub retries: u32,
     /// What this attempt must answer to.
     pub feedback: Vec<Artifact>,
+    /// The change that this attempt replaces, because it may not leave; nothing once the next one is committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub barred: Option<Barred>,
     /// Who is at work.
     pub step: ExecutingStep,
+}
+
+/// A change that may not leave, and where the next one begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Barred {
+    /// Why it may not leave.
+    pub reason: String,
+    /// The commit that the next one is put on: a push carries every commit on its way, also what was taken out again.
+    pub onto: CommitId,
 }
 
 /// Who is at work in execution.

@@ -12,6 +12,8 @@ use crate::digest::Digest;
 pub const MAX_TEXT: usize = 48_000;
 /// The most files that a plan may name.
 pub const MAX_FILES: usize = 200;
+/// The most characters that are told of a path that is none.
+const MAX_TOLD: usize = 200;
 
 /// What a Planner submits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +62,7 @@ impl PlanDraft {
             return Err(InvalidSubmission::TooManyFiles(self.files.len()));
         }
         if let Some(bad) = self.files.iter().find(|path| !is_inside(path)) {
-            return Err(InvalidSubmission::BadPath(bad.clone()));
+            return Err(InvalidSubmission::BadPath(bad.chars().take(MAX_TOLD).collect()));
         }
         let mut text = format!(
             "## {}\n\n{}\n\n### Files to change\n\n",
@@ -243,6 +245,13 @@ mod tests {
                 Err(InvalidSubmission::BadPath(bad.into()))
             );
         }
+        assert_eq!(
+            draft(&[&format!("/{}", "é".repeat(1_000_000))]).render(),
+            Err(InvalidSubmission::BadPath(format!(
+                "/{}",
+                "é".repeat(MAX_TOLD - 1)
+            )))
+        );
         assert_eq!(draft(&[]).render(), Err(InvalidSubmission::Empty("files")));
         let mut long = draft(&["a"]);
         long.approach = "x".repeat(MAX_TEXT);

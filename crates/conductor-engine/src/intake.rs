@@ -120,20 +120,55 @@ pub(crate) async fn submit(engine: &Engine, submission: Submission) -> Result<Ac
 pub(crate) async fn take_in(engine: &Engine, arrival: Arrival) -> Result<Taken, NotTaken> {
     let run = arrival.run.clone();
     let span = tracing::info_span!(telemetry::INTAKE, %run);
-    let taken = decide_and_commit(engine, arrival).instrument(span).await?;
-    let began = taken
-        .events
-        .iter()
-        .any(|event| matches!(event, Event::RunStarted { .. }));
-    let stops = taken
-        .events
-        .iter()
-        .any(|event| matches!(event, Event::EffectStopRequested { .. }));
-    if began || stops {
+    let debt = Debt::to(engine, StreamId::Run(run.clone()));
+    let taken = decide_and_commit(engine, arrival).instrument(span).await;
+    if let Ok(taken) = &taken
+        && has_a_sequel(&taken.events)
+    {
         // What follows may submit inputs itself, which is a recursion of futures, so it is boxed.
         Box::pin(follow_up(engine, StreamId::Run(run))).await;
     }
-    Ok(taken)
+    debt.is_paid();
+    taken
+}
+
+/// Tells whether something follows that the commit itself cannot do.
+fn has_a_sequel(events: &[Event]) -> bool {
+    events.iter().any(|event| {
+        matches!(
+            event,
+            Event::RunStarted { .. } | Event::EffectStopRequested { .. }
+        )
+    })
+}
+
+/// What may have to follow a commit, owed until it was seen to: whoever asked may go away in between, which drops all that
+/// was still to come, and the commit stays.
+#[derive(Debug)]
+struct Debt<'a> {
+    engine: &'a Engine,
+    stream: Option<StreamId>,
+}
+
+impl<'a> Debt<'a> {
+    fn to(engine: &'a Engine, stream: StreamId) -> Self {
+        Self {
+            engine,
+            stream: Some(stream),
+        }
+    }
+
+    fn is_paid(mut self) {
+        self.stream = None;
+    }
+}
+
+impl Drop for Debt<'_> {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            self.engine.owe(stream);
+        }
+    }
 }
 
 async fn decide_and_commit(engine: &Engine, arrival: Arrival) -> Result<Taken, NotTaken> {
@@ -291,11 +326,15 @@ pub(crate) async fn submit_to_instance(
     cause: &str,
 ) -> Result<Accepted, SubmitError> {
     let input = redact_value(engine.options.redactor.as_ref(), &input)?;
-    let accepted = decide_and_commit_instance(engine, &input, cause).await?;
-    if matches!(input, InstanceInput::TurnKillSwitch { .. }) {
-        follow_up(engine, StreamId::Instance).await;
+    if !matches!(input, InstanceInput::TurnKillSwitch { .. }) {
+        return decide_and_commit_instance(engine, &input, cause).await;
     }
-    Ok(accepted)
+    let debt = Debt::to(engine, StreamId::Instance);
+    let accepted = decide_and_commit_instance(engine, &input, cause).await;
+    // Also where it stood like that already: a run that did not hear of it then hears of it now.
+    follow_up(engine, StreamId::Instance).await;
+    debt.is_paid();
+    accepted
 }
 
 async fn decide_and_commit_instance(

@@ -147,8 +147,9 @@ impl Performance<'_> {
             Effect::CommitWork {
                 branch,
                 parent,
+                onto,
                 message,
-            } => commit_work::commit(self, branch, parent, message).await,
+            } => commit_work::commit(self, branch, parent, onto.as_ref(), message).await,
             Effect::RunTests {
                 commit,
                 command,

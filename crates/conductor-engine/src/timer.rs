@@ -7,6 +7,7 @@ use conductor_domain::deadline::next_deadline;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::RunId;
 use conductor_domain::input::Input;
+use conductor_domain::time::{Millis, Timestamp};
 use conductor_port::duty::Duty;
 use conductor_port::inbox::Seen;
 use tokio_util::sync::CancellationToken;
@@ -21,17 +22,20 @@ use crate::{recover, telemetry};
 
 /// How many due runs are told in one go; the rest follows at the next tick.
 const AT_ONCE: u32 = 100;
+/// How often whoever has the duty looks for what others owe: one of them may have died though the duty stayed here.
+const BETWEEN_DEBTS: Millis = Millis::minutes(1);
 
 /// Looks for deadlines until shutdown.
 pub(crate) async fn run(engine: &Engine, shutdown: &CancellationToken) {
     let mut post = Post::of(Duty::Deadlines);
+    let mut debts_at = Timestamp(i64::MIN);
     loop {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => return,
             () = tokio::time::sleep(duration(engine.options.tick)) => {}
         }
-        let told = look(engine, &mut post)
+        let told = look(engine, &mut post, &mut debts_at)
             .instrument(tracing::debug_span!(telemetry::TIMER))
             .await;
         engine.troubles.note(Part::Timer, told);
@@ -39,14 +43,19 @@ pub(crate) async fn run(engine: &Engine, shutdown: &CancellationToken) {
 }
 
 /// Sees to what this process owes, and, where it has the duty, to what the dead owed and to deadlines.
-async fn look(engine: &Engine, post: &mut Post) -> Result<(), Fault> {
+async fn look(engine: &Engine, post: &mut Post, debts_at: &mut Timestamp) -> Result<(), Fault> {
     for stream in engine.take_owed() {
         intake::follow_up(engine, stream).await;
     }
     match post.turn(engine).await? {
         Turn::Anothers => return Ok(()),
-        Turn::Begins => drop(recover::see_to_debts(engine).await?),
+        Turn::Begins => *debts_at = Timestamp(i64::MIN),
         Turn::GoesOn => {}
+    }
+    let now = engine.ports.clock.now();
+    if now >= *debts_at {
+        recover::see_to_debts(engine).await?;
+        *debts_at = now.after(BETWEEN_DEBTS);
     }
     tell_due(engine).await
 }

@@ -41,6 +41,8 @@ pub(crate) struct Words<'a> {
 pub(crate) struct Work<'a> {
     pub(crate) effect: &'a EffectId,
     pub(crate) parent: &'a CommitId,
+    /// What the commit is put on, where that is not what the branch stands at.
+    pub(crate) onto: Option<&'a CommitId>,
     pub(crate) workdir: PathBuf,
     pub(crate) objects: Vec<PathBuf>,
     pub(crate) words: Words<'a>,
@@ -85,7 +87,11 @@ pub(crate) async fn commit(
     };
     let snapshot = snapshotter.snapshot(&request).await?;
     let tree = import(git, repo, snapshot, &before, work.limits).await?;
-    if tree == before {
+    let (onto, below) = match work.onto {
+        Some(onto) => (onto, repo.tree_of(git, onto).await?),
+        None => (work.parent, before),
+    };
+    if tree == below {
         return Ok(Outcome::NothingToCommit);
     }
     let message = with_trailer(work.words.message, work.effect);
@@ -93,7 +99,7 @@ pub(crate) async fn commit(
         message: &message,
         ..work.words.clone()
     };
-    let made = write_commit(git, repo, &tree, work.parent, &words).await?;
+    let made = write_commit(git, repo, &tree, onto, &words).await?;
     repo.move_ref(git, lock, &mark, &made, None).await?;
     advance(git, repo, lock, work.parent, &made).await?;
     Ok(Outcome::Committed(made))

@@ -220,6 +220,7 @@ impl GitWorkspace {
         let work = Work {
             effect: &order.effect,
             parent: &order.parent,
+            onto: order.onto.as_ref(),
             workdir,
             objects: vec![repo.base_objects(), repo.objects()],
             words: Words {

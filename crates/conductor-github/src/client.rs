@@ -227,7 +227,7 @@ impl Client {
     }
 
     /// The login under which the App's own comments appear.
-    pub(crate) async fn bot_login(&self) -> Result<&str, Fault> {
+    pub async fn bot_login(&self) -> Result<&str, Fault> {
         if let Some(known) = self.bot_login.get() {
             return Ok(known);
         }

@@ -156,37 +156,43 @@ fn reading(path: &str) -> Option<(&'static str, Reading)> {
         "composer.json" => ("composer", By(other::composer)),
         "composer.lock" => ("composer", By(other::composer_lock)),
         "pom.xml"
-        | "build.gradle"
-        | "build.gradle.kts"
-        | "settings.gradle"
-        | "settings.gradle.kts"
         | "gradle.lockfile"
-        | "libs.versions.toml"
         | "gradle-wrapper.properties"
-        | "build.sbt" => ("maven", Unknown),
+        | "ivy.xml"
+        | "deps.edn"
+        | "project.clj" => ("maven", Unknown),
+        // Scripts that any other of their kind can take in, whatever they are called.
+        name if ends_in(name, &[".gradle", ".gradle.kts", ".sbt", ".versions.toml"]) => ("maven", Unknown),
         "extensions.xml" if path == ".mvn/extensions.xml" || path.ends_with("/.mvn/extensions.xml") => {
             ("maven", Unknown)
         }
-        "packages.config"
-        | "packages.lock.json"
-        | "Directory.Packages.props"
-        | "Directory.Build.props"
-        | "Directory.Build.targets" => ("nuget", Unknown),
+        "packages.config" | "packages.lock.json" => ("nuget", Unknown),
         name if name.eq_ignore_ascii_case("nuget.config") => ("nuget", Unknown),
         "Pipfile" | "setup.py" | "setup.cfg" | "environment.yml" | "environment.yaml" | "uv.toml" => {
             ("pypi", Unknown)
         }
-        name if name.starts_with("pylock.") && has_end(name, &["toml"]) => ("pypi", Unknown),
-        "bun.lock" | "bun.lockb" | "deno.json" | "deno.jsonc" | "deno.lock" | "pnpm-workspace.yaml" => {
-            ("npm", Unknown)
-        }
+        name if name.starts_with("pylock.") && ends_in(name, &[".toml"]) => ("pypi", Unknown),
+        "bun.lock"
+        | "bun.lockb"
+        | "deno.json"
+        | "deno.jsonc"
+        | "deno.lock"
+        | "pnpm-workspace.yaml"
+        | "package.yaml"
+        | "package.json5"
+        | ".pnpmfile.cjs" => ("npm", Unknown),
         "mix.exs" | "mix.lock" => ("hex", Unknown),
         "pubspec.yaml" | "pubspec.lock" => ("pub", Unknown),
         "Package.swift" | "Package.resolved" | "Podfile" | "Podfile.lock" => ("swift", Unknown),
         "flake.nix" | "flake.lock" => ("nix", Unknown),
         ".terraform.lock.hcl" => ("terraform", Unknown),
-        name if name.ends_with(".csproj") || name.ends_with(".fsproj") => ("nuget", Unknown),
-        name if name.ends_with(".gemspec") => ("rubygems", Unknown),
+        "conanfile.txt" | "conanfile.py" | "conan.lock" => ("conan", Unknown),
+        "vcpkg.json" | "vcpkg-configuration.json" => ("vcpkg", Unknown),
+        "MODULE.bazel" | "MODULE.bazel.lock" | "WORKSPACE" | "WORKSPACE.bazel" => ("bazel", Unknown),
+        "stack.yaml" | "stack.yaml.lock" | "cabal.project" => ("hackage", Unknown),
+        name if ends_in(name, &[".cabal"]) => ("hackage", Unknown),
+        name if ends_in(name, &[".csproj", ".fsproj", ".vbproj", ".props", ".targets"]) => ("nuget", Unknown),
+        name if ends_in(name, &[".gemspec"]) => ("rubygems", Unknown),
         _ if is_requirements(path) => ("pypi", Lines(python::requirements)),
         _ => return None,
     })
@@ -198,11 +204,11 @@ fn is_requirements(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let is_called_so = name.contains("requirements") || name.starts_with("constraints");
     let is_among_them = folders.split('/').any(|folder| folder.ends_with("requirements"));
-    has_end(name, &["txt", "in"]) && (is_called_so || is_among_them)
+    ends_in(name, &[".txt", ".in"]) && (is_called_so || is_among_them)
 }
 
-fn has_end(name: &str, ends: &[&str]) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, end)| ends.contains(&end))
+fn ends_in(name: &str, ends: &[&str]) -> bool {
+    ends.iter().any(|end| name.ends_with(end))
 }
 
 impl SupplyChange {

@@ -49,6 +49,8 @@ pub struct CommitOrder {
     pub branch: String,
     /// The commit that the branch must stand at.
     pub parent: CommitId,
+    /// The commit that the new one is put on, where that is not `parent`; the branch then leaves `parent` behind.
+    pub onto: Option<CommitId>,
     /// The message.
     pub message: String,
     /// The author's and committer's time.

@@ -34,7 +34,13 @@ impl RoughLedger {
 #[async_trait]
 impl Ledger for RoughLedger {
     async fn append(&self, batch: Batch) -> Result<(), AppendError> {
-        let weather = self.world.weather("append").await;
+        let weather = self
+            .world
+            .weather(match &batch.stream {
+                StreamId::Run(_) => "append to a run",
+                StreamId::Instance => "append to the instance",
+            })
+            .await;
         weather.before()?;
         self.calm.append(batch).await?;
         Ok(weather.after(())?)

@@ -259,11 +259,12 @@ impl Workspace for FakeWorkspace {
                     return Err(Fault::conflict("the branch does not stand at the parent"));
                 }
                 let tree = disk.dirs.get(&run_dir(&order.run)).cloned().unwrap_or_default();
-                if tree == disk.tree(&order.parent)? {
+                let parent = order.onto.as_ref().unwrap_or(&order.parent);
+                if tree == disk.tree(parent)? {
                     Committed::Nothing
                 } else {
                     let made = FakeCommit {
-                        parent: Some(order.parent.clone()),
+                        parent: Some(parent.clone()),
                         tree: tree.clone(),
                         effect: Some(order.effect.clone()),
                     };

@@ -185,7 +185,7 @@ fn question(hold: &Hold) -> Option<&EffectId> {
 }
 
 /// The open question, which an answer must name.
-pub(crate) fn open_question(run: &Run) -> Option<&EffectId> {
+fn open_question(run: &Run) -> Option<&EffectId> {
     run.holds.iter().find_map(question)
 }
 

@@ -90,7 +90,12 @@ mod tests {
             (r#"{"action":"approve"}"#, "CDR0304"),
             (r#"{"action":"approve","subject":"latest"}"#, "CDR0304"),
             (r#"{"action":"reprioritize","priority":0}"#, "CDR0304"),
-            (r#"{"action":"answer","text":"x"}"#, "CDR0109"),
+            // An answer is to what was seen, never to whatever is open now (BEY-1, BEY-4).
+            (r#"{"action":"answer","text":"x"}"#, "CDR0304"),
+            (
+                r#"{"action":"answer","question":"r-1.1.0","text":" "}"#,
+                "CDR0110",
+            ),
             (
                 &format!(
                     r#"{{"action":"revise","subject":"{}","comment":" "}}"#,

@@ -124,7 +124,7 @@ fn executor(named: Option<&str>) -> Result<Named, Failure> {
     let consent = Consent::to_run_commands_without_a_sandbox(Reason::Demo);
     let named = named.unwrap_or(ExecutorName::Local.as_str());
     let chosen = choice::choose(Some(named), Some(&consent)).map_err(|refused| {
-        Failure::coded("CDR0405", refused.to_string(), "leave --executor out").exiting(Exit::Usage)
+        Failure::coded("CDR0405", refused.to_string(), "leave --executor out").exiting(Exit::Refused)
     })?;
     let may_miss = if nix::unistd::geteuid().is_root() {
         MayMiss::default()

@@ -2,6 +2,7 @@
 //!
 //! Runs one command and turns its end into an exit code. This module does not know any command.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conductor_gateway::egress::Outside;
@@ -22,6 +23,8 @@ pub(crate) struct Session {
     pub(crate) out: Out,
     /// Where the data is.
     pub(crate) data_dir: DataDir,
+    /// The data directory as this command line names it; nothing where the environment or the default counts.
+    named: Option<PathBuf>,
     /// The world beyond the egress proxy.
     pub(crate) outside: Arc<dyn Outside>,
 }
@@ -77,8 +80,14 @@ impl Session {
         Ok(Self {
             out,
             data_dir: DataDir::new(path),
+            named: cli.global.data_dir.clone(),
             outside,
         })
+    }
+
+    /// A command that somebody is shown, as it must be typed to mean the same data as this one.
+    pub(crate) fn typed(&self, command: &str) -> String {
+        typed(self.named.as_deref(), command)
     }
 
     /// Reaches the server; without one, nothing can be changed.
@@ -124,5 +133,44 @@ impl Session {
             }
             Err(failure) => Err(failure),
         }
+    }
+}
+
+fn typed(named: Option<&Path>, command: &str) -> String {
+    match (named, command.strip_prefix("conductor ")) {
+        (Some(dir), Some(rest)) => format!("conductor --data-dir {} {rest}", word(&dir.to_string_lossy())),
+        // An address of a page is no command.
+        (None, _) | (_, None) => command.to_owned(),
+    }
+}
+
+/// A word as a shell reads it back.
+fn word(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_the_data_directory_where_the_last_one_did() {
+        let step = "conductor run approve r-1";
+        assert_eq!(typed(None, step), step);
+        assert_eq!(
+            typed(Some(Path::new("/srv/c")), step),
+            "conductor --data-dir /srv/c run approve r-1"
+        );
+        assert_eq!(
+            typed(Some(Path::new("it's here")), step),
+            r"conductor --data-dir 'it'\''s here' run approve r-1"
+        );
+        let address = "http://127.0.0.1:9/acme/thing/pull/2";
+        assert_eq!(typed(Some(Path::new("/srv/c")), address), address);
     }
 }

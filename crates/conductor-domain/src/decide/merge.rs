@@ -156,6 +156,7 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
             draft.stop(is_merge);
             draft.record(Event::ReworkBegan {
                 feedback: vec![review.feedback.clone()],
+                barred: None,
             });
         }
         Some(_) | None if !seen.failed_checks.is_empty() && proposed == seen.head => {

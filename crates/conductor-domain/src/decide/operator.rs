@@ -5,16 +5,17 @@
 
 use crate::artifact::Artifact;
 use crate::decide::draft::Draft;
-use crate::decide::{ending, speech};
+use crate::decide::{ending, proposal, speech};
 use crate::digest::Digest;
 use crate::event::Event;
 use crate::gate::GateKind;
 use crate::hold::{Hold, HoldKind};
 use crate::id::{EffectId, OperatorName};
 use crate::input::Action;
-use crate::phase::{EndReason, Phase, PlanningStep};
+use crate::phase::{Barred, EndReason, Phase, PlanningStep};
 use crate::refusal::Refusal;
 use crate::relief::{self, Relief};
+use crate::run::Run;
 
 pub(super) fn operate(draft: &mut Draft<'_>, by: &OperatorName, action: &Action) -> Result<(), Refusal> {
     let phase = draft.run().phase.name();
@@ -208,9 +209,20 @@ fn revise(
         GateKind::Plan => draft.record(Event::PlanningBegan {
             feedback: sent_back.into_iter().chain([feedback.clone()]).collect(),
         }),
-        GateKind::Diff => draft.record(Event::ReworkBegan {
-            feedback: vec![feedback.clone()],
-        }),
+        GateKind::Diff => {
+            let found = draft
+                .run()
+                .gate()
+                .map(|gate| proposal::places(gate.findings.iter()));
+            let barred = barred(
+                draft.run(),
+                &format!("it was sent back: {}", found.unwrap_or_default()),
+            );
+            draft.record(Event::ReworkBegan {
+                feedback: vec![feedback.clone()],
+                barred,
+            });
+        }
         GateKind::Call => draft.record(Event::HoldReleased {
             kind: HoldKind::Policy,
         }),
@@ -292,6 +304,15 @@ fn resume(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The change as it stands, which is not to leave: the next commit takes the place of all that the run has made.
+fn barred(run: &Run, reason: &str) -> Option<Barred> {
+    let workspace = run.workspace.as_ref()?;
+    Some(Barred {
+        reason: reason.to_owned(),
+        onto: workspace.base.clone(),
+    })
+}
+
 /// Starts the current phase over with fresh counters; releases what only failure or a broken rule held.
 fn retry(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
     let run = draft.run();
@@ -320,15 +341,23 @@ fn retry(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
         }),
         Phase::Executing(executing) => Some(Event::ReworkBegan {
             feedback: executing.feedback.clone(),
+            barred: executing.barred.clone(),
         }),
         Phase::Proposing(proposing) if run.phase.gate().is_none() && !broke_a_rule => {
             Some(Event::ProposalBegan {
                 tests: proposing.tests.clone(),
             })
         }
-        Phase::Proposing(_) if run.phase.gate().is_none() => Some(Event::ReworkBegan { feedback: vec![] }),
+        Phase::Proposing(_) if run.phase.gate().is_none() => Some(Event::ReworkBegan {
+            feedback: vec![],
+            barred: match run.holds.get(HoldKind::Policy) {
+                Some(Hold::Policy { reason }) => barred(run, reason),
+                Some(_) | None => None,
+            },
+        }),
         Phase::AwaitingMerge(waiting) if has_failed => Some(Event::ReworkBegan {
             feedback: waiting.feedback.clone(),
+            barred: None,
         }),
         Phase::AwaitingPlanApproval(_)
         | Phase::Proposing(_)

@@ -86,15 +86,11 @@ pub(super) fn inspected(draft: &mut Draft<'_>, inspection: &Inspection) {
     draft.record(Event::DiffInspected {
         inspection: inspection.clone(),
     });
-    let violations: Vec<String> = inspection
-        .findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Violation)
-        .map(|finding| format!("{} ({})", finding.place(), finding.kind))
-        .collect();
+    let found = inspection.findings.iter();
+    let violations = places(found.filter(|finding| finding.severity == Severity::Violation));
     if !violations.is_empty() {
         draft.hold(Hold::Policy {
-            reason: format!("the change may not leave: {}", violations.join(", ")),
+            reason: format!("the change may not leave: {violations}"),
         });
     } else if inspection.findings.is_empty() {
         draft.record(Event::DiffCleared);
@@ -108,6 +104,12 @@ pub(super) fn inspected(draft: &mut Draft<'_>, inspection: &Inspection) {
         draft.say(speech::diff_asks(&gate));
         draft.record(Event::DiffGateOpened { gate, inspection });
     }
+}
+
+/// Where what was found is, and of what kind.
+pub(super) fn places<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+    let places = findings.map(|finding| format!("{} ({})", finding.place(), finding.kind));
+    places.collect::<Vec<_>>().join(", ")
 }
 
 /// What an approval of a change is bound to: the exact change, what was found in it, what it does to the dependencies,

@@ -190,7 +190,7 @@ fn operator_wrote(by: &OperatorName, what: &str, words: &Artifact) -> Message {
 
 /// Names who acted (RUN-7). In code: a name of ours need not be the forge's, and must not call a stranger there.
 fn actor(by: &OperatorName) -> String {
-    format!("Actor: {}", code(&format!("@{by}")))
+    format!("Actor: `@{by}`")
 }
 
 pub(super) fn tested(tests: &TestRun, report: Option<&TestReport>) -> Message {

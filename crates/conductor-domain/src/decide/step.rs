@@ -68,16 +68,17 @@ fn execute(run: &Run, executing: &Executing, workspace: &Workspace) -> Option<Ef
         ExecutingStep::Implementing => {
             let context = approved.into_iter().chain(executing.feedback.iter().cloned());
             // Later attempts go on from the work of earlier ones.
-            let sources = if workspace.head == workspace.base {
-                vec![]
-            } else {
-                vec![change(workspace)]
-            };
+            let earlier = (workspace.head != workspace.base).then(|| change(workspace));
+            let barred = executing.barred.as_ref().map(|barred| Source::Barred {
+                reason: barred.reason.clone(),
+            });
+            let sources = earlier.into_iter().chain(barred).collect();
             invoke(run, Purpose::Implement, context.collect(), sources)
         }
         ExecutingStep::Committing => Some(Effect::CommitWork {
             branch: run.spec.branch(),
             parent: workspace.head.clone(),
+            onto: executing.barred.as_ref().map(|barred| barred.onto.clone()),
             message: speech::commit_message(run, &executing.approved),
         }),
         ExecutingStep::Rebasing => Some(Effect::Rebase {

@@ -279,7 +279,7 @@ fn hostile_names_are_harmless_in_commits_titles_and_texts() {
     };
     assert!(text.contains("approved by `ann`"), "{text}");
     assert!(
-        text.contains("- `src/'@eve'\u{27e8}U+200B\u{27e9}.rs`\n"),
+        text.contains("- `src/'(at)eve'\u{27e8}U+200B\u{27e9}.rs`\n"),
         "{text}"
     );
     let said = world.asked.iter().find_map(|asked| match &asked.effect {

@@ -183,6 +183,9 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
                 delete_branch: Some(branch),
                 pushed: Some(commit),
             } => format!("clean_up, delete {branch} at {}", &commit.as_str()[..7]),
+            Effect::CommitWork { onto: Some(onto), .. } => {
+                format!("commit_work onto {}", &onto.as_str()[..7])
+            }
             other => other.kind().to_string(),
         };
         let _ = writeln!(out, "  -> {told}");
@@ -192,13 +195,17 @@ fn tell(out: &mut String, decision: &Decision, run: &Run) {
 
 /// What an agent is given to read: what is named, then what is made.
 fn reads(invocation: &Invocation) -> String {
-    let named = invocation.context.iter().map(|artifact| artifact.kind.as_str());
+    let named = invocation
+        .context
+        .iter()
+        .map(|artifact| artifact.kind.as_str().to_owned());
     let made = invocation.sources.iter().map(|source| match source {
-        Source::Diff { .. } => "diff",
-        Source::Files { .. } => "files",
-        Source::PastPullRequests => "past_pull_requests",
-        Source::Skills => "skills",
+        Source::Diff { .. } => "diff".to_owned(),
+        Source::Files { .. } => "files".to_owned(),
+        Source::PastPullRequests => "past_pull_requests".to_owned(),
+        Source::Skills => "skills".to_owned(),
+        Source::Barred { reason } => format!("barred ({reason})"),
     });
-    let all: Vec<&str> = named.chain(made).collect();
+    let all: Vec<String> = named.chain(made).collect();
     all.join(", ")
 }

@@ -15,6 +15,7 @@ pub(super) async fn commit(
     performance: &Performance<'_>,
     branch: &str,
     parent: &CommitId,
+    onto: Option<&CommitId>,
     message: &str,
 ) -> Result<Report, Fault> {
     performance.take_worktree().await?;
@@ -23,6 +24,7 @@ pub(super) async fn commit(
         run: performance.run().clone(),
         branch: branch.to_owned(),
         parent: parent.clone(),
+        onto: onto.cloned(),
         message: performance.redact(message),
         // The time of the effect, not of this attempt: a repeat makes the same commit.
         at: performance.job.created_at,

@@ -78,12 +78,20 @@ async fn make(
             };
             Ok((ArtifactKind::PastPullRequests, text))
         }
+        Source::Barred { reason } => Ok((ArtifactKind::Feedback, barred(reason))),
         Source::Skills => {
             let spec = performance.spec().await?;
             let told = listing_of(&spec.skills, role);
             Ok((ArtifactKind::Skills, told.unwrap_or_default()))
         }
     }
+}
+
+fn barred(reason: &str) -> String {
+    format!(
+        "Why the change as it stands does not leave: {reason}\n\nMend that. Your commit takes the place of all earlier ones, so \
+         that nothing leaves which you take out.\n"
+    )
 }
 
 fn named(artifact: &Artifact, bytes: Vec<u8>) -> Material {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::EffectKind;
@@ -18,7 +19,7 @@ use conductor_engine::{Engine, Options, audit};
 use conductor_port::agent::ToolRequest;
 use conductor_port::blobs::Blobs as _;
 use conductor_port::clock::Clock as _;
-use conductor_port::inbox::{Inbox as _, Seen, Submission};
+use conductor_port::inbox::{Inbox as _, Seen, Submission, SubmitError};
 use conductor_port::ledger::{LeaseWish, Leased, Ledger as _};
 use conductor_port::views::Views as _;
 use conductor_testkit::agent::FakeAgent;
@@ -120,11 +121,79 @@ async fn the_kill_switch_ends_agents_and_lets_them_begin_again() {
         run.holds.get(HoldKind::KillSwitch).is_some() && run.in_flight.values().all(|e| !e.stopping)
     })
     .await;
-    tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(endless.times.load(Ordering::Relaxed), 1);
     turn(false).await.expect("it was on");
     endless.begun.notified().await;
     assert_eq!(endless.times.load(Ordering::Relaxed), 2);
+}
+
+/// Two runs with an agent at work each.
+async fn two_at_work(rig: &Rig, endless: &Endless) -> [RunId; 2] {
+    let runs = [rig.start_run(1).await, rig.start_run(2).await];
+    while endless.times.load(Ordering::Relaxed) < 2 {
+        endless.begun.notified().await;
+    }
+    runs
+}
+
+/// Turns the switch on and goes away when the first run is to hear of it, as a client that hangs up does.
+async fn turn_and_leave(rig: &Rig, engine: &Engine) {
+    rig.stage.world.hang("append to a run");
+    let by = rig.stage.specs[0].started_by.clone();
+    let turn = engine.submit_to_instance(InstanceInput::TurnKillSwitch { by, on: true }, "");
+    let left = tokio::time::timeout(Duration::from_secs(1), turn).await;
+    assert!(left.is_err(), "it came to an end: {left:?}");
+}
+
+/// Insists that all of them hear of the switch in time.
+async fn hear_of_it(rig: &Rig, runs: &[RunId], within: Duration) {
+    let all = async {
+        for run in runs {
+            rig.until(run, |run| run.holds.get(HoldKind::KillSwitch).is_some())
+                .await;
+        }
+    };
+    tokio::time::timeout(within, all)
+        .await
+        .expect("every run hears of it");
+}
+
+/// SEC-6: whoever turns the switch and hangs up has turned it for every run.
+#[tokio::test(start_paused = true)]
+async fn the_kill_switch_reaches_every_run_though_whoever_turned_it_hung_up() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let runs = two_at_work(&rig, &endless).await;
+    turn_and_leave(&rig, &rig.engine).await;
+    hear_of_it(&rig, &runs, Duration::from_secs(5)).await;
+}
+
+/// SEC-6, DEP-3: and though the whole process died in between, while another one had the duty all along.
+#[tokio::test(start_paused = true)]
+async fn the_kill_switch_reaches_every_run_though_the_process_died() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let runs = two_at_work(&rig, &endless).await;
+    let other = Engine::new(rig.stage.ports(endless.agent()), Options::new("other"));
+    turn_and_leave(&rig, &other).await;
+    drop(other);
+    hear_of_it(&rig, &runs, Duration::from_mins(2)).await;
+}
+
+/// SEC-6: turning it once more is refused, and still reaches whoever did not hear of it.
+#[tokio::test(start_paused = true)]
+async fn turning_the_kill_switch_again_tells_whoever_did_not_hear() {
+    let endless = Endless::default();
+    let rig = Rig::start(endless.agent()).await;
+    let runs = two_at_work(&rig, &endless).await;
+    let other = Engine::new(rig.stage.ports(endless.agent()), Options::new("other"));
+    turn_and_leave(&rig, &other).await;
+    let by = rig.stage.specs[0].started_by.clone();
+    let again = other.submit_to_instance(InstanceInput::TurnKillSwitch { by, on: true }, "");
+    let refused = again.await.expect_err("it is on");
+    assert!(matches!(refused, SubmitError::Refused(_)), "{refused:?}");
+    hear_of_it(&rig, &runs, Duration::ZERO).await;
 }
 
 /// DEP-3, RUN-4: whoever lost the lease drops the work and leaves the report to the one who has it now.
@@ -154,7 +223,7 @@ async fn a_lost_lease_ends_the_work_and_reports_nothing() {
         Ok(Leased::Granted { .. })
     ));
     endless.ended.notified().await;
-    tokio::time::sleep(std::time::Duration::from_mins(30)).await;
+    tokio::time::sleep(Duration::from_mins(30)).await;
     assert_eq!(rig.records(&run).await.len(), before);
 }
 

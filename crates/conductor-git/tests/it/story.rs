@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use conductor_port::workspace::{Committed, Prepared, Workspace as _};
+use conductor_port::workspace::{CommitOrder, Committed, Prepared, Workspace as _};
 
 use crate::world::{BRANCH, World, files_in, files_of, git_ok, ref_at, write};
 
@@ -110,6 +110,44 @@ async fn nothing_changed_is_nothing_to_commit() {
         Committed::Nothing
     );
     assert_eq!(world.branch_at(), Some(base));
+}
+
+/// SEC-4: a commit can take the place of those before it; they stay at hand and are in nobody's way, and a repeat finds it.
+#[tokio::test]
+async fn a_commit_takes_the_place_of_those_before_it() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "a\n");
+    write(&world.workdir().join("secret.txt"), "secret\n");
+    let first = world.commit(1, &base).await;
+    fs::remove_file(world.workdir().join("secret.txt")).unwrap();
+    let second = world.commit(2, &first).await;
+
+    // Nothing changed since the second, and all the same there is something to commit: onto the base.
+    let order = CommitOrder {
+        onto: Some(base.clone()),
+        ..world.order(3, &second)
+    };
+    let made = world.workspace.commit(&order).await.unwrap();
+    let Committed::Commit { commit, .. } = &made else {
+        panic!("{made:?}")
+    };
+    let repo = world.run_repository();
+    let range = format!("{base}..{BRANCH}");
+    assert_eq!(git_ok(&repo, ["rev-list", &range]), commit.to_string());
+    let changed = git_ok(&repo, ["diff", "--name-only", base.as_str(), commit.as_str()]);
+    assert_eq!(changed, "a.txt");
+    assert_eq!(git_ok(&repo, ["cat-file", "-t", first.as_str()]), "commit");
+    assert_eq!(world.workspace.commit(&order).await.unwrap(), made);
+    assert_eq!(git_ok(&repo, ["rev-list", &range]), commit.to_string());
+
+    // What the base holds already is nothing, whatever the branch stood at.
+    fs::remove_file(world.workdir().join("a.txt")).unwrap();
+    let back = CommitOrder {
+        onto: Some(base),
+        ..world.order(4, commit)
+    };
+    assert_eq!(world.workspace.commit(&back).await.unwrap(), Committed::Nothing);
 }
 
 /// Taking a change back brings no new object at all.

@@ -136,6 +136,7 @@ impl World {
             run: self.run.clone(),
             branch: BRANCH.to_owned(),
             parent: parent.clone(),
+            onto: None,
             message: format!("change {number}"),
             at: Timestamp(1_700_000_000_000_000),
         }

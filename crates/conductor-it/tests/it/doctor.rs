@@ -1,7 +1,8 @@
 //! What the doctor says of a database server, well and ill: a real server that answers as an old, slow, late or unfriendly
-//! one would.
+//! one would; and of the App with which Conductor signs in at the forge.
 
 use anyhow::{Context as _, Result, ensure};
+use conductor_forge::{Forge, Options};
 use conductor_it::Program;
 use serde_json::Value;
 
@@ -16,9 +17,15 @@ struct Diagnosis {
 
 impl Diagnosis {
     fn of(address: &str) -> Result<Self> {
+        Self::with("", &["--database-url", address])
+    }
+
+    /// With these settings and flags.
+    fn with(settings: &str, flags: &[&str]) -> Result<Self> {
         let dir = tempfile::tempdir()?;
+        std::fs::write(dir.path().join("conductor.toml"), settings)?;
         let program = Program::new(PROGRAM, dir.path(), vec![]);
-        let said = program.say(&["doctor", "--database-url", address])?;
+        let said = program.say(&[&["doctor"], flags].concat())?;
         ensure!(
             !said.stdout.contains("hunter2") && !said.stderr.contains("hunter2"),
             "a password is shown: {}",
@@ -184,4 +191,42 @@ async fn a_database_that_cannot_be_used_is_named() -> Result<()> {
     )
     .await;
     Diagnosis::of(&newer)?.says("database", "fail", "newer Conductor")
+}
+
+/// GH-1: an id or a key that is not the App's is named before the first repository needs it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_cannot_sign_in_is_named() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let forge = Forge::start(Options::in_dir(dir.path().join("one"))).await?;
+    let other = Forge::start(Options::in_dir(dir.path().join("other"))).await?;
+    let settings = |id: u64, key: &str| -> Result<String> {
+        let file = dir.path().join("key.pem");
+        std::fs::write(&file, key)?;
+        let (url, file) = (forge.base_url(), file.display());
+        Ok(format!(
+            "forge-url = \"{url}\"\napp-id = {id}\nprivate-key-file = \"{file}\"\n"
+        ))
+    };
+    let (id, key) = (forge.app_id(), forge.app_key_pem());
+    for (settings, health, words) in [
+        (
+            settings(id, key)?,
+            "ok",
+            format!("signs in as {}", forge.bot_login()),
+        ),
+        (settings(id + 1, key)?, "fail", "GitHub answered 401".to_owned()),
+        (
+            settings(id, other.app_key_pem())?,
+            "fail",
+            "GitHub answered 401".to_owned(),
+        ),
+        (
+            settings(id, "no key")?,
+            "fail",
+            "private key cannot be used".to_owned(),
+        ),
+    ] {
+        Diagnosis::with(&settings, &[])?.says("app", health, &words)?;
+    }
+    Ok(())
 }

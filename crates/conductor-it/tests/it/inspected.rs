@@ -11,6 +11,7 @@ use crate::{GREETING, PROGRAM};
 
 on_both_databases!(
     a_planted_secret_never_leaves_though_it_was_taken_out_again,
+    another_try_without_the_secret_is_merged_and_its_history_never_leaves,
     a_workflow_that_was_edited_by_a_command_stops_the_run,
     a_new_dependency_waits_for_an_approval_of_the_list,
     a_changed_harness_asks_a_human_though_the_tests_passed,
@@ -110,6 +111,42 @@ async fn a_planted_secret_never_leaves_though_it_was_taken_out_again(kept: Kept)
         .program
         .say(&["run", "fail", &run, "--comment", "it planted a secret"])?
         .done()?;
+    stage.wait_for_clean_up(&run)?;
+    stage.verify(&run)
+}
+
+/// SEC-4, RUN-11, RUN-12: another try is told why the change may not leave; though it changes nothing more, its commit takes the
+/// place of those before it, so that the run goes on to its end and no object at the forge holds the secret.
+async fn another_try_without_the_secret_is_merged_and_its_history_never_leaves(kept: Kept) -> Result<()> {
+    let planted = format!("echo 'key = \"{}\"' >> README.md", token());
+    let another = "\n[[implement]]\ncontext = [\"issue\", \"plan\", \"diff\", \"feedback\"]\n\
+                   [[implement.step]]\nbash = 'true'\n";
+    let scenario = with_commands(&planted, "sed -i '/^key = /d' README.md") + another;
+    let stage = Stage::set(PROGRAM, &kept.shell(&scenario)).await?;
+    let run = stage.start_run("Greet people")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    stage.wait(&run, "a hold", |run| run["run"]["held"] == true)?;
+    nothing_left(&stage, &run)?;
+    stage.program.say(&["run", "retry", &run])?.done()?;
+    stage.wait_for_phase(&run, "awaiting_merge")?;
+
+    let dir = tempfile::tempdir()?;
+    let git = |arguments: &[&str]| -> Result<String> {
+        let said = Command::new("git")
+            .current_dir(dir.path())
+            .args(arguments)
+            .output()?;
+        ensure!(said.status.success(), "{arguments:?}: {said:?}");
+        Ok(String::from_utf8_lossy(&said.stdout).into_owned())
+    };
+    git(&["clone", "--quiet", "--mirror", &stage.url_of_person(REPO)?, "."])?;
+    let range = format!("main..conductor/run-{run}");
+    ensure!(git(&["rev-list", "--count", &range])?.trim() == "1", "{range}");
+    let all = git(&["log", "--all", "--patch", "--format=%B"])?;
+    ensure!(all.contains("hello, world"), "{all}");
+    ensure!(!all.contains(&token()), "the secret is at the forge");
+    stage.merge(&run).await?;
     stage.wait_for_clean_up(&run)?;
     stage.verify(&run)
 }

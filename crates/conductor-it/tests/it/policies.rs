@@ -44,6 +44,13 @@ async fn policies_are_stored_asked_tested_and_locked_by_runs(kept: Kept) -> Resu
         "{}",
         refused.stderr
     );
+    let checked = ["policy", "validate", &broken, "--repo", REPO];
+    let flawed = stage.program.say_plainly(&checked)?;
+    ensure!(
+        flawed.code == 1 && flawed.stdout.starts_with(&format!("{broken}:2:")),
+        "{}",
+        flawed.stdout
+    );
     let strict = file("strict.cedar", NO_FILES)?;
     stage
         .program

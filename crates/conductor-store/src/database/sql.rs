@@ -8,8 +8,8 @@
 /// again: a hold or a later retry that was kept in between wins.
 macro_rules! is_ready {
     () => {
-        "((e.status = 'pending' AND (e.stop = 1 OR \
-         (e.not_before <= $1 AND (e.work = 0 OR COALESCE(r.held, 0) = 0)))) \
+        "((e.status = 'pending' AND e.not_before <= $1 AND \
+         (e.stop = 1 OR e.work = 0 OR COALESCE(r.held, 0) = 0)) \
          OR (e.status = 'leased' AND e.lease_until < $1))"
     };
 }
@@ -92,11 +92,11 @@ pub(super) const SETTLE: &str = "UPDATE effects SET status = 'done', worker = NU
 
 pub(super) const EFFECT_STATUS: &str = "SELECT status FROM effects WHERE id = $1";
 
-pub(super) const RETRY: &str =
-    "UPDATE effects SET status = 'pending', stop = 0, not_before = $2 WHERE id = $1";
+/// Who was told to stop stays told: a merge, for one, is not begun again after that.
+pub(super) const RETRY: &str = "UPDATE effects SET status = 'pending', not_before = $2 WHERE id = $1";
 
 /// What nobody has begun is over. What was tried may have had its way in the world: somebody has to find out, at once.
-pub(super) const STOP: &str = "UPDATE effects SET stop = 1, \
+pub(super) const STOP: &str = "UPDATE effects SET stop = 1, not_before = 0, \
     status = CASE WHEN status = 'pending' AND attempts = 0 THEN 'done' ELSE status END \
     WHERE id = $1 AND status <> 'done'";
 

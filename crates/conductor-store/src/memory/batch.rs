@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use conductor_domain::id::EffectId;
+use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::ledger::{
     AppendError, Batch, EffectChange, IssueClaim, Projection, StreamId, WritesAfter,
@@ -85,7 +86,6 @@ impl State {
                     }
                     Status::Pending | Status::Done => kept.status = Status::Pending,
                 }
-                kept.stop = false;
                 kept.asked.not_before = *not_before;
                 changed.insert(id.clone(), kept);
             }
@@ -97,6 +97,7 @@ impl State {
                     Status::Done => return Ok(()),
                 }
                 kept.stop = true;
+                kept.asked.not_before = Timestamp(0);
                 changed.insert(id.clone(), kept);
             }
             EffectChange::Reprioritize { priority } => {

@@ -149,7 +149,7 @@ impl State {
         let is_held = || self.runs.get(&kept.asked.run).is_some_and(|run| run.held);
         match kept.status {
             Status::Pending => {
-                kept.stop || kept.asked.not_before <= now && !(kept.asked.kind.is_work() && is_held())
+                kept.asked.not_before <= now && (kept.stop || !(kept.asked.kind.is_work() && is_held()))
             }
             Status::Leased => kept.lease_until.is_some_and(|until| until < now),
             Status::Done => false,

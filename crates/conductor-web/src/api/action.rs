@@ -72,10 +72,9 @@ pub enum ActionRequest {
     },
     /// Answers a question of an agent.
     Answer {
-        /// Which question; the open one when absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schemars(with = "Option<String>")]
-        question: Option<EffectId>,
+        /// The question that was looked at; another one that is open by now is not answered.
+        #[schemars(with = "String")]
+        question: EffectId,
         /// The answer.
         text: String,
     },

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::gate::GateKind;
-use conductor_domain::id::{EffectId, ProjectId, RunId};
+use conductor_domain::id::{ProjectId, RunId};
 use conductor_domain::input::{Action, Input};
 use conductor_domain::refusal::Refusal;
 use conductor_domain::run::Run;
@@ -24,7 +24,6 @@ use crate::api::{
     AcceptedView, ActionRequest, Approvals, EffectList, EventList, RunDetail, RunList, StartRun, Started,
     WriteList,
 };
-use crate::detail;
 use crate::door::Door;
 use crate::error::Error;
 use crate::extract::{self, Asked, NamedRun, Posted};
@@ -271,9 +270,6 @@ async fn action(door: &Door, run: &Run, request: ActionRequest) -> Result<Action
             comment,
         },
         ActionRequest::Answer { question, text } => {
-            let question: EffectId = question
-                .or_else(|| detail::open_question(run).cloned())
-                .ok_or(Refusal::NoSuchQuestion)?;
             if text.trim().is_empty() {
                 return Err(Refusal::CommentRequired.into());
             }

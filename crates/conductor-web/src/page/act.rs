@@ -139,7 +139,7 @@ fn request(id: &RunId, form: ActForm) -> Result<ActionRequest, Error> {
             }
         }
         Wish::Answer => ActionRequest::Answer {
-            question: Some(form.question.ok_or_else(|| missing("question"))?),
+            question: form.question.ok_or_else(|| missing("question"))?,
             text: form.comment,
         },
         Wish::Pause => ActionRequest::Pause,

@@ -42,7 +42,7 @@ pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
                 let _string = writeln!(text, "  ! {}", conductor_web::visible::line(finding));
             }
             for step in &waiting.next {
-                let _string = writeln!(text, "    {}", step.command);
+                let _string = writeln!(text, "    {}", session.typed(&step.command));
             }
             text.push('\n');
         }
@@ -71,9 +71,10 @@ pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
         let merges = source.runs(wanted).await?.runs.len();
         if merges > 0 {
             let merges = count(merges, "pull request");
-            session.out.talk(&format!(
-                "at the forge, {merges} can be merged: `conductor run list --phase awaiting_merge`"
-            ));
+            let list = session.typed("conductor run list --phase awaiting_merge");
+            session
+                .out
+                .talk(&format!("at the forge, {merges} can be merged: `{list}`"));
         }
     }
     kill_switch::mention(session, &source).await?;

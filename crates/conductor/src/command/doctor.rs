@@ -5,14 +5,17 @@
 mod database_server;
 
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 
+use conductor_domain::fault::FaultKind;
 use conductor_domain::spec::ExecutorName;
 use conductor_executor::{Toolchain, choice, docker, local};
 use conductor_git::{Git, Protocol};
 use conductor_web::visible;
 use serde::Serialize;
 
+use crate::clock::SystemClock;
 use crate::environment;
 use crate::executors::{self, Containers};
 use crate::exit::{Exit, Failure};
@@ -26,6 +29,9 @@ const EXECUTOR: &str = "executor";
 
 /// Below this a run may not find room; below a tenth of it nothing works.
 const ROOM: u64 = 2 * 1024 * 1024 * 1024;
+
+/// How long the forge may take for one answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Looks for what could be wrong on this machine
 #[derive(Debug, clap::Args)]
@@ -104,7 +110,8 @@ pub(crate) async fn doctor(session: &Session, args: DoctorArgs) -> Result<Exit, 
     checks.push(settings(session));
     checks.push(executor(session).await);
     checks.push(server(session).await);
-    checks.push(forge(session, args.forge_url).await);
+    checks.push(forge(session, args.forge_url.clone()).await);
+    checks.extend(app(session, args.forge_url).await);
     checks.push(programs());
     session.out.data(&checks, |checks| people(checks))?;
     let is_well = checks.iter().all(|check| check.health != Health::Fail);
@@ -348,7 +355,7 @@ async fn forge(session: &Session, given: Option<String>) -> Check {
     };
     let client = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
-        .timeout(Duration::from_secs(10))
+        .timeout(PATIENCE)
         .user_agent("conductor-doctor")
         .build();
     let asked = match client {
@@ -363,6 +370,39 @@ async fn forge(session: &Session, given: Option<String>) -> Check {
             "check the address, the network and a proxy in between",
         ),
     }
+}
+
+/// Signs in as the App; a key or an id that is not the App's would otherwise be noticed by the first repository.
+async fn app(session: &Session, given: Option<String>) -> Option<Check> {
+    const NAME: &str = "app";
+    const HINT: &str = "compare app-id and private-key-file with the App's own page at the forge";
+    let told = told(session);
+    if told.app_id.is_none() && told.private_key_file.is_none() {
+        // Without either `conductor serve` refuses to start, and says so; the demo needs none.
+        return None;
+    }
+    let told = Told {
+        forge_url: given.or(told.forge_url),
+        ..told
+    };
+    let config = match told.forge() {
+        Ok(config) => conductor_github::Config {
+            patience: PATIENCE,
+            ..config
+        },
+        Err(failure) => return Some(Check::because(NAME, failure)),
+    };
+    let client = match conductor_github::Client::new(config, Arc::new(SystemClock::default())) {
+        Ok(client) => client,
+        Err(error) => return Some(Check::fail(NAME, crate::exit::chain(&error), HINT)),
+    };
+    Some(match client.bot_login().await {
+        Ok(login) => Check::ok(NAME, format!("signs in as {}", visible::line(login))),
+        Err(fault) => match fault.kind {
+            FaultKind::Transient { .. } => Check::warn(NAME, visible::line(&fault.what), "try again"),
+            FaultKind::Conflict | FaultKind::Permanent => Check::fail(NAME, visible::line(&fault.what), HINT),
+        },
+    })
 }
 
 fn programs() -> Check {

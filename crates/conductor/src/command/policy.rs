@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use conductor_domain::id::RunId;
+use conductor_domain::policy::PolicyLayer;
 use conductor_policy::authority::LOW_TRUST;
 use conductor_web::api::{
     AcceptedView, ExpectedView, FlawList, PolicyPlace, PolicyTexts, RulingView, SetPolicy,
@@ -243,6 +244,11 @@ async fn history(session: &Session, place: PolicyPlace) -> Result<(), Failure> {
 
 async fn validate(session: &Session, args: SetArgs) -> Result<Exit, Failure> {
     let text = text_of(&args)?;
+    let file = args.file.map(|file| file.display().to_string());
+    let own = match args.repo {
+        Some(_) => PolicyLayer::Repository,
+        None => PolicyLayer::Project,
+    };
     let wish = SetPolicy {
         project: args.project,
         repo: args.repo,
@@ -253,7 +259,12 @@ async fn validate(session: &Session, args: SetArgs) -> Result<Exit, Failure> {
         let mut text = String::new();
         for flaw in &found.flaws {
             let what = visible::line(&flaw.message);
-            let _string = writeln!(text, "{}:{}:{}: {what}", flaw.layer, flaw.line, flaw.column);
+            // As compilers say it, so that an editor finds the place; other texts than the checked have no file.
+            let place = match &file {
+                Some(file) if flaw.layer == own => file.clone(),
+                Some(_) | None => flaw.layer.to_string(),
+            };
+            let _string = writeln!(text, "{place}:{}:{}: {what}", flaw.line, flaw.column);
         }
         text
     })?;

@@ -13,8 +13,8 @@ use conductor_web::visible::{self, Visible};
 use crate::show::words::count;
 use crate::show::{state, time};
 
-/// Shows everything about a run.
-pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
+/// Shows everything about a run; `typed` says how a command is typed here.
+pub(crate) fn detail(detail: &RunDetail, now: Timestamp, typed: impl Fn(&str) -> String) -> String {
     let run = &detail.run;
     let mut text = String::new();
     let title = visible::line(&run.title);
@@ -93,7 +93,7 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
         }
     }
     for denial in &detail.denials {
-        field("denied", denied(denial));
+        field("denied", denied(denial, &typed));
     }
     if !detail.phases.is_empty() {
         field("phases", phases(detail, now));
@@ -106,14 +106,14 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp) -> String {
     if !detail.next.is_empty() {
         text.push_str("\nnext:\n");
         for step in &detail.next {
-            let _string = writeln!(text, "  {}\n    # {}", step.command, step.what);
+            let _string = writeln!(text, "  {}\n    # {}", typed(&step.command), step.what);
         }
     }
     text
 }
 
 /// What was asked of the network and not let out, with the command that lets it out next time (BEY-6).
-fn denied(denial: &DenialView) -> String {
+fn denied(denial: &DenialView, typed: impl Fn(&str) -> String) -> String {
     let mut text = visible::line(&denial.target);
     if let Some(command) = &denial.command {
         let _string = write!(text, " to `{}`", visible::line(command));
@@ -122,7 +122,13 @@ fn denied(denial: &DenialView) -> String {
     match &denial.request {
         Some(request) if request.granted => text.push_str("; granted since, from the next sandbox on"),
         Some(request) => {
-            let _string = write!(text, "\n{:14}{}   # {}", "", request.command, request.risk);
+            let _string = write!(
+                text,
+                "\n{:14}{}   # {}",
+                "",
+                typed(&request.command),
+                request.risk
+            );
         }
         None => {}
     }
@@ -204,7 +210,11 @@ mod tests {
             "phases": [{ "name": "pending", "from": 0, "ms": 1000 }, { "name": "last", "from": 1_000_000, "ms": 5 }],
             "cleaned_up": ended, "saved": null,
         });
-        detail(&serde_json::from_value(detail_of_it).expect("a detail"), now)
+        detail(
+            &serde_json::from_value(detail_of_it).expect("a detail"),
+            now,
+            str::to_owned,
+        )
     }
 
     /// RUN-1a, RUN-12: a paused run reads as paused, an ended one says why, an open one is in its phase until now.

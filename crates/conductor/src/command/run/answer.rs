@@ -36,7 +36,7 @@ pub(crate) async fn answer(session: &Session, args: AnswerArgs) -> Result<Exit, 
         None => look(session, &args.run, args.yes).await?,
     };
     let action = ActionRequest::Answer {
-        question: Some(question),
+        question,
         text: args.text,
     };
     act::act(session, &args.run, &action, "has its answer").await

@@ -40,9 +40,9 @@ pub(crate) async fn show(session: &Session, args: ShowArgs) -> Result<Exit, Fail
     if args.tests {
         return tests(session, &source, &detail).await;
     }
-    session
-        .out
-        .data(&detail, |detail| show::run::detail(detail, machine_now()))?;
+    session.out.data(&detail, |detail| {
+        show::run::detail(detail, machine_now(), |command| session.typed(command))
+    })?;
     Ok(Exit::Ok)
 }
 
