@@ -7,6 +7,7 @@
 //! This module does not know what the calls are for.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -360,7 +361,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Runs to the end, whatever the end is.
+    /// Runs to the end, whatever the end is, if it is the process's own.
     pub(crate) async fn finish(mut self) -> Result<Finished, Error> {
         let input = std::mem::replace(&mut self.input, Input::Nothing);
         if !matches!(input, Input::Nothing) {
@@ -400,6 +401,12 @@ impl<'a> Call<'a> {
             Ok(Err(e)) => Err(Error::io("wait for", self.program, e)),
             Ok(Ok(Some((status, stdout, stderr)))) => {
                 group.disarm();
+                if status.signal().is_some() {
+                    return Err(Error::Killed {
+                        verb: self.verb,
+                        status: status.to_string(),
+                    });
+                }
                 let stderr = askpass.map_or_else(|| stderr.clone(), |askpass| askpass.redact(&stderr));
                 Ok(Finished {
                     status,

@@ -48,6 +48,14 @@ pub enum Error {
         /// The limit.
         limit: Duration,
     },
+    /// A git process was ended by a signal of somebody else's, as when the machine shuts down.
+    #[error("`git {verb}` was ended from outside: {status}")]
+    Killed {
+        /// The subcommand.
+        verb: String,
+        /// The exit status as text.
+        status: String,
+    },
     /// A git process was killed at its output limit.
     #[error("`git {verb}` wrote more than {limit} bytes and was killed")]
     OutputTooLarge {
@@ -286,6 +294,7 @@ impl Error {
     fn prospect(&self) -> Prospect {
         match self {
             Self::TimedOut { .. }
+            | Self::Killed { .. }
             | Self::DiskFull { .. }
             | Self::Io { .. }
             | Self::ServerUnreachable { .. }
@@ -322,6 +331,17 @@ impl Error {
             | Self::BranchTaken { .. }
             | Self::NotEmpty { .. } => Prospect::Permanent,
         }
+    }
+
+    /// Tells whether what lies in a working directory is the reason why it cannot be saved, now or ever.
+    ///
+    /// A git or a sandbox that is missing is for an operator to mend; then the work can be saved as it is.
+    pub(crate) fn is_due_to_the_work(&self) -> bool {
+        let is_due_to_the_machine = matches!(
+            self,
+            Self::GitMissing { .. } | Self::GitTooOld { .. } | Self::Sandbox { .. }
+        );
+        !is_due_to_the_machine && matches!(self.prospect(), Prospect::Permanent)
     }
 
     /// Tells whether the set-up of a run can never succeed (RUN-1).

@@ -99,7 +99,8 @@ impl Layout {
         self.root.join("trash")
     }
 
-    /// Where unknown directories are put for a person to look at; nothing here is ever removed.
+    /// Where directories are put for a person to look at, unknown ones and those that could not be saved; nothing
+    /// here is ever removed but by that person.
     pub(crate) fn quarantine(&self) -> PathBuf {
         self.root.join("quarantine")
     }

@@ -24,6 +24,7 @@ mod snapshot;
 mod import;
 mod commit;
 mod record;
+mod aside;
 mod save;
 mod sweep;
 mod diff;

@@ -33,7 +33,7 @@ use crate::rebase::{self, rebase};
 use crate::record::Record;
 use crate::remote::Remote;
 use crate::run_repo::{RunRepo, branch_ref};
-use crate::save::Saver;
+use crate::save::{Saved, Saver};
 use crate::snapshot::{ProcessSnapshotter, SandboxSnapshotter, Snapshotter};
 use crate::sweep::{self, Mode, Unknown, sweep};
 use crate::workdir::{Fresh, VisibleObjects};
@@ -195,21 +195,18 @@ impl GitWorkspace {
             given.write(&self.layout, run)?;
             return Ok((workdir, None));
         }
-        let saved = self
-            .saver()
-            .save(&repo, &lock)
-            .await
-            .map_err(|source| Error::SaveFailed {
-                run: run.to_string(),
-                source: Box::new(source),
-            })?;
+        let saved = self.saver().save(&repo, &lock).await?;
+        let place = saved.place();
         let fresh = self.fresh(&repo, commit).await?;
         given.write(&self.layout, run)?;
-        let retired = fresh.install(&workdir)?;
-        if let Some(retired) = retired {
+        if let Saved::Never(aside) = saved {
+            // Before `install`, which hands what it finds in this place over to removal.
+            aside.take()?;
+        }
+        if let Some(retired) = fresh.install(&workdir)? {
             retired.remove().await?;
         }
-        Ok((workdir, saved))
+        Ok((workdir, place))
     }
 
     async fn try_commit(&self, order: &CommitOrder) -> Result<Committed, Error> {

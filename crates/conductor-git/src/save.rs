@@ -2,6 +2,8 @@
 //!
 //! Work goes to `refs/conductor/saved/<n>` in the run's repository, through the same snapshot and the same checks
 //! as a commit, and is read back before anything is removed. Ignored files are not saved (see `snapshot`).
+//! Work that can never be saved so, being too large or nothing that git takes, is moved aside with its whole directory:
+//! kept in place it would hold its run up for ever, and one large file would be enough for that.
 //!
 //! This module does not know why a directory has to go.
 
@@ -11,6 +13,7 @@ use std::io;
 use conductor_domain::id::CommitId;
 use conductor_domain::time::Timestamp;
 
+use crate::aside::Aside;
 use crate::call::Git;
 use crate::commit::{Identity, Words, write_commit};
 use crate::error::Error;
@@ -36,11 +39,50 @@ pub(crate) struct Saver<'a> {
     pub(crate) limits: Limits,
 }
 
+/// What became of the work in a working directory; its caller does the rest.
+#[derive(Debug)]
+pub(crate) enum Saved {
+    /// There was none that no commit holds.
+    Nothing,
+    /// It stands under this ref; the directory may go.
+    Ref(String),
+    /// It can never be saved; the directory has to be moved here.
+    Never(Aside),
+}
+
+impl Saved {
+    /// Where people find the work, as they are told.
+    pub(crate) fn place(&self) -> Option<String> {
+        match self {
+            Self::Nothing => None,
+            Self::Ref(name) => Some(name.clone()),
+            Self::Never(aside) => Some(aside.path().display().to_string()),
+        }
+    }
+}
+
 impl Saver<'_> {
-    /// Saves the uncommitted work of the run's working directory; `None` when there is none.
+    /// Saves the uncommitted work of the run's working directory, or says where it has to be moved.
     ///
     /// If repeated: the same work is found under its earlier ref.
-    pub(crate) async fn save(&self, repo: &RunRepo, lock: &Lock) -> Result<Option<String>, Error> {
+    pub(crate) async fn save(&self, repo: &RunRepo, lock: &Lock) -> Result<Saved, Error> {
+        match self.save_to_ref(repo, lock).await {
+            Ok(None) => Ok(Saved::Nothing),
+            Ok(Some(name)) => Ok(Saved::Ref(name)),
+            Err(why) if why.is_due_to_the_work() => {
+                let aside = Aside::reserve(self.layout, &self.layout.workdir(repo.run()), "unsaved-")?;
+                let place = aside.path().display();
+                tracing::warn!(run = %repo.run(), %why, %place, "moving work aside that cannot be saved");
+                Ok(Saved::Never(aside))
+            }
+            Err(source) => Err(Error::SaveFailed {
+                run: repo.run().to_string(),
+                source: Box::new(source),
+            }),
+        }
+    }
+
+    async fn save_to_ref(&self, repo: &RunRepo, lock: &Lock) -> Result<Option<String>, Error> {
         let workdir = self.layout.workdir(repo.run());
         if !is_there(&workdir)? {
             return Ok(None);
@@ -58,8 +100,7 @@ impl Saver<'_> {
             parent: before.clone(),
             purpose: Purpose::Save,
         };
-        let snapshot = self.snapshotter.snapshot(&request).await?;
-        let tree = import(self.git, repo, snapshot, &before, self.limits).await?;
+        let tree = self.take_in(repo, &request).await?;
         if tree == before || tree == repo.tree_of(self.git, &head).await? {
             return Ok(None);
         }
@@ -68,20 +109,38 @@ impl Saver<'_> {
         Ok(Some(name))
     }
 
-    /// Saves, verifies, and only then removes the run's working directory; returns where the work was saved.
+    /// Reads the directory. One that takes too long is too large: a repeat would read as much.
+    async fn take_in(&self, repo: &RunRepo, request: &Request) -> Result<ObjectId, Error> {
+        let taken = async {
+            let snapshot = self.snapshotter.snapshot(request).await?;
+            import(self.git, repo, snapshot, &request.parent, self.limits).await
+        };
+        match taken.await {
+            Err(Error::TimedOut { limit, .. }) => Err(Error::SnapshotTooLarge {
+                limit: format!("what can be read in {} seconds", limit.as_secs()),
+            }),
+            taken => taken,
+        }
+    }
+
+    /// Saves, verifies, and only then takes the run's working directory away; returns where the work is.
     ///
     /// If repeated: says what the earlier call said.
     pub(crate) async fn remove_workdir(&self, repo: &RunRepo, lock: &Lock) -> Result<Option<String>, Error> {
         let workdir = self.layout.workdir(repo.run());
         let note = self.layout.run(repo.run()).join("removed");
         if is_there(&workdir)? {
-            let saved = self.save(repo, lock).await.map_err(|source| Error::SaveFailed {
-                run: repo.run().to_string(),
-                source: Box::new(source),
-            })?;
-            write_durably(&note, saved.as_deref().unwrap_or_default().as_bytes())?;
-            if let Some(retired) = Retired::take(self.layout, &workdir)? {
-                retired.remove().await?;
+            let saved = self.save(repo, lock).await?;
+            write_durably(&note, saved.place().unwrap_or_default().as_bytes())?;
+            match saved {
+                Saved::Never(aside) => {
+                    aside.take()?;
+                }
+                Saved::Nothing | Saved::Ref(_) => {
+                    if let Some(retired) = Retired::take(self.layout, &workdir)? {
+                        retired.remove().await?;
+                    }
+                }
             }
         }
         match fs::read_to_string(&note) {

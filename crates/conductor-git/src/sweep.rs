@@ -11,8 +11,9 @@ use std::path::PathBuf;
 
 use conductor_domain::id::RunId;
 
+use crate::aside::Aside;
 use crate::error::Error;
-use crate::layout::{Layout, make_temporary, sync_directory};
+use crate::layout::Layout;
 use crate::workdir::remove_tree;
 
 /// Whether to act on what is found.
@@ -63,12 +64,9 @@ fn decide(layout: &Layout, known: &BTreeSet<RunId>) -> Result<Vec<Unknown>, Erro
 }
 
 fn set_aside(layout: &Layout, found: Unknown) -> Result<Unknown, Error> {
-    let holder = make_temporary(&layout.quarantine(), "found-")?.keep();
-    let target = holder.join(found.path.file_name().unwrap_or_default());
-    fs::rename(&found.path, &target).map_err(|e| Error::io("set aside", &found.path, e))?;
-    sync_directory(&holder)?;
+    let set_aside = Aside::reserve(layout, &found.path, "found-")?.take()?;
     Ok(Unknown {
-        set_aside: Some(target),
+        set_aside: Some(set_aside),
         ..found
     })
 }

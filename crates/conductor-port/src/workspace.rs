@@ -168,7 +168,8 @@ pub trait Workspace: Send + Sync + std::fmt::Debug {
     ) -> Result<Prepared, Fault>;
 
     /// Makes the working directory hold exactly `commit`, and the run's branch stand there; uncommitted work is saved first.
-    /// Returns the directory and the ref that work was saved to. If repeated: the same directory.
+    /// Returns the directory and where work was saved to: a ref, or the path of a directory that could only be moved aside.
+    /// If repeated: the same directory.
     async fn reset(&self, run: &RunId, commit: &CommitId) -> Result<(PathBuf, Option<String>), Fault>;
 
     /// Commits the working directory (S-7). If repeated: finds the commit by its effect.
@@ -199,7 +200,7 @@ pub trait Workspace: Send + Sync + std::fmt::Debug {
     async fn push(&self, order: &PushOrder, repo: &RepoRef, token: Option<&GitToken>) -> Result<(), Fault>;
 
     /// Saves unfinished work, then gives working directory and run repository back; saved work stays recoverable.
-    /// Returns the ref it was saved to. If repeated: nothing is left to do.
+    /// Returns where it was saved to, as `reset` does. If repeated: nothing is left to do.
     async fn clean_up(&self, run: &RunId, repo: &RepoRef) -> Result<Option<String>, Fault>;
 }
 

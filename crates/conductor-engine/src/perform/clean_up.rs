@@ -8,36 +8,51 @@ use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
 use conductor_domain::message::marker;
+use conductor_port::lease::ResourceKind;
 use conductor_port::ledger::EffectRow;
 use conductor_port::workspace::PushOrder;
 
 use super::{Performance, executor_of};
 
-/// Cleans up: processes, then what was said twice, then the branch, then directories, then the lease records, so that a record outlives what it
-/// stands for. If repeated: each step finds its work done.
+/// Cleans up: processes, then what was said twice, then the branch, then directories. Each lease is given back as soon as what
+/// it stands for is gone, so that a record outlives that, and a step that fails keeps nothing of the steps before it from
+/// other runs. If repeated: each step finds its work done.
 pub(super) async fn clean_up(
     performance: &Performance<'_>,
     delete: Option<(&str, &CommitId)>,
 ) -> Result<Report, Fault> {
     end_processes(performance).await?;
+    give_back(performance, |kind| match kind {
+        ResourceKind::ProcessGroup | ResourceKind::Container | ResourceKind::Port => true,
+        ResourceKind::Branch | ResourceKind::Worktree => false,
+    })
+    .await?;
     remove_repeats(performance).await?;
     let branch_left = match delete {
         Some((branch, pushed)) => delete_branch(performance, branch, pushed).await?,
         None => None,
     };
+    give_back(performance, |kind| kind == ResourceKind::Branch).await?;
     let saved = performance
         .ports()
         .workspace
         .clean_up(performance.run(), performance.repo())
         .await?;
-    for lease in performance.ports().leases.held(Some(performance.run())).await? {
-        performance
-            .ports()
-            .leases
-            .give_back(performance.run(), lease.kind, &lease.name)
-            .await?;
-    }
+    give_back(performance, |kind| kind == ResourceKind::Worktree).await?;
     Ok(Report::CleanedUp { saved, branch_left })
+}
+
+/// Gives back what the run holds of some kinds.
+async fn give_back(performance: &Performance<'_>, is_gone: fn(ResourceKind) -> bool) -> Result<(), Fault> {
+    let leases = performance.ports().leases.as_ref();
+    for lease in leases.held(Some(performance.run())).await? {
+        if is_gone(lease.kind) {
+            leases
+                .give_back(performance.run(), lease.kind, &lease.name)
+                .await?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes the branch away from the forge. Returns its name where it stays, because it is not as Conductor pushed it.

@@ -345,6 +345,33 @@ async fn every_run_has_ports_of_its_own() {
     assert_eq!(ports_of(&rig, &third).await, freed);
 }
 
+/// ENV-3: a directory that cannot be taken away keeps its own lease, and no other run waiting for ports.
+#[tokio::test(start_paused = true)]
+async fn a_clean_up_gives_ports_back_before_the_directory() {
+    let rig = Rig::start_with(
+        |stage| stage.ports(stage.agents()),
+        |options| {
+            options.ports = PortRange {
+                first: 5001,
+                last: 5002,
+                per_run: 2,
+            };
+        },
+    )
+    .await;
+    let first = rig.start_run(1).await;
+    rig.until(&first, |run| run.phase.gate().is_some()).await;
+    let second = rig.start_run(2).await;
+    rig.stage.world.hang("clean up");
+    rig.operate(&first, Action::Cancel { comment: None })
+        .await
+        .expect("it can be cancelled");
+    rig.until(&second, |run| run.phase.gate().is_some()).await;
+    let held = rig.stage.memory.held(Some(&first)).await.expect("calm weather");
+    let kinds: Vec<ResourceKind> = held.into_iter().map(|lease| lease.kind).collect();
+    assert_eq!(kinds, [ResourceKind::Worktree]);
+}
+
 /// RUN-13: a run that is over and whose clean-up waits for a person keeps no other run of its repository waiting.
 #[tokio::test(start_paused = true)]
 async fn a_clean_up_that_waits_for_a_person_blocks_nobody() {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use conductor_domain::id::CommitId;
 use conductor_git::{Git, GitWorkspace, Protocol};
@@ -95,7 +95,7 @@ async fn a_commit_is_made_once() {
 }
 
 #[tokio::test]
-async fn work_is_in_its_directory_or_in_its_ref() {
+async fn work_is_in_its_directory_or_where_it_is_said_to_be() {
     let mut deaths = 0;
     for last in 1.. {
         let world = World::new().await;
@@ -113,12 +113,15 @@ async fn work_is_in_its_directory_or_in_its_ref() {
         }
         leave_locks(&world);
         let saved = world.workspace.clean_up(&world.run, &world.repo()).await.unwrap();
-        assert_eq!(saved.as_deref(), Some("refs/conductor/saved/1"), "{last}");
-        assert!(
-            world
-                .tree("refs/conductor/saved/1")
-                .contains(&("a.txt".to_owned(), "a\n".to_owned()))
-        );
+        let saved = saved.expect("something was saved");
+        // A pack whose maker died looks like one that git refuses; then the directory was moved aside.
+        let kept = if tried.is_ok() && Path::new(&saved).is_absolute() {
+            files_in(Path::new(&saved))
+        } else {
+            assert_eq!(saved, "refs/conductor/saved/1", "{last}");
+            world.tree(&saved)
+        };
+        assert_eq!(kept, left, "{last}");
         assert!(!world.workdir().exists());
         if tried.is_ok() && mortal.survived(last) {
             break;

@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
 
-use conductor_domain::fault::FaultKind;
+use async_trait::async_trait;
+use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::id::RunId;
-use conductor_git::{Limits, Mode, Unknown};
+use conductor_git::{Error, GitWorkspace, Limits, Mode, Request, Snapshot, Snapshotter, Unknown};
 use conductor_port::workspace::{Committed, Workspace as _};
 
 use crate::world::{World, files_in, git_ok, ref_at, write};
@@ -170,9 +174,28 @@ async fn work_below_a_submodule_is_saved_but_not_committed() {
     );
 }
 
-/// A directory that cannot be read whole is kept, not saved in part. Its depth stops even root.
+/// The directory that `saved` names, which must lie where nothing is ever removed.
+fn moved_aside(world: &World, saved: Option<String>) -> PathBuf {
+    let aside = PathBuf::from(saved.expect("something was saved"));
+    assert!(
+        aside.starts_with(world.data().join("quarantine")) && aside.ends_with("run-r1"),
+        "{}",
+        aside.display()
+    );
+    aside
+}
+
+/// What can be saved up to a size that no work has.
+fn cramped(world: &World) -> GitWorkspace {
+    world.workspace.clone().with_limits(Limits {
+        pack_bytes: 100,
+        ..Limits::default()
+    })
+}
+
+/// A directory that cannot be read whole is moved aside whole, not saved in part. Its depth stops even root.
 #[tokio::test]
-async fn a_directory_that_cannot_be_read_is_kept() {
+async fn a_directory_that_cannot_be_read_is_moved_aside() {
     let world = World::new().await;
     let base = world.begin().await;
     let name = "d".repeat(250);
@@ -188,71 +211,122 @@ async fn a_directory_that_cannot_be_read_is_kept() {
             .success()
     );
     write(&world.workdir().join("a.txt"), "a\n");
-    for fault in [
-        world.workspace.commit(&world.order(1, &base)).await.unwrap_err(),
-        world.workspace.reset(&world.run, &base).await.unwrap_err(),
-        world
-            .workspace
-            .clean_up(&world.run, &world.repo())
-            .await
-            .unwrap_err(),
-    ] {
-        assert_eq!(fault.kind, FaultKind::Permanent);
-        assert!(fault.what.contains("could not be read whole"), "{fault}");
-    }
-    assert_eq!(fs::read_to_string(world.workdir().join("a.txt")).unwrap(), "a\n");
+    let fault = world.workspace.commit(&world.order(1, &base)).await.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Permanent);
+    assert!(fault.what.contains("could not be read whole"), "{fault}");
     assert_eq!(world.branch_at(), Some(base));
-    fs::remove_dir_all(world.workdir().join(name)).unwrap();
-    assert_eq!(
-        world
-            .workspace
-            .clean_up(&world.run, &world.repo())
-            .await
-            .unwrap()
-            .as_deref(),
-        Some(FIRST)
-    );
+    let saved = world.workspace.clean_up(&world.run, &world.repo()).await.unwrap();
+    let aside = moved_aside(&world, saved);
+    assert_eq!(fs::read_to_string(aside.join("a.txt")).unwrap(), "a\n");
+    assert!(aside.join(name).exists() && !world.workdir().exists());
 }
 
-/// A name that git refuses cannot be saved, so it is not removed either.
+/// A name that git refuses cannot be saved, so its directory is not removed either.
 #[tokio::test]
-async fn a_file_that_cannot_be_saved_is_kept() {
+async fn a_file_that_cannot_be_saved_is_moved_aside_with_its_directory() {
     let world = World::new().await;
     world.begin().await;
     let nested = world.workdir().join("nested");
     write(&nested.join("x"), "x\n");
     git_ok(&nested, ["init", "--quiet"]);
     fs::rename(nested.join("x"), nested.join("git~1")).unwrap();
-    let fault = world
-        .workspace
-        .clean_up(&world.run, &world.repo())
-        .await
-        .unwrap_err();
-    assert!(fault.what.contains("git~1"), "{fault}");
-    assert_eq!(fs::read_to_string(nested.join("git~1")).unwrap(), "x\n");
+    let left = files_in(&world.workdir());
+    let saved = world.workspace.clean_up(&world.run, &world.repo()).await.unwrap();
+    assert_eq!(files_in(&moved_aside(&world, saved)), left);
+    assert!(!world.workdir().exists());
 }
 
-/// Saving fails, so nothing is removed; when it works again, nothing was lost.
+/// A run that left more than can be saved ends all the same, and whoever asks again hears where its work lies.
 #[tokio::test]
-async fn a_directory_that_is_too_large_to_save_is_kept() {
+async fn a_clean_up_moves_aside_what_is_too_large_to_save() {
+    let world = World::new().await;
+    world.begin().await;
+    leave_work(&world);
+    let left = files_in(&world.workdir());
+    let cramped = cramped(&world);
+    let saved = cramped.clean_up(&world.run, &world.repo()).await.unwrap();
+    assert_eq!(files_in(&moved_aside(&world, saved.clone())), left);
+    assert!(!world.workdir().exists());
+    assert_eq!(
+        cramped.clean_up(&world.run, &world.repo()).await.unwrap(),
+        saved,
+        "a repeat says the same"
+    );
+}
+
+/// A step that left more than can be saved starts over all the same, as often as it does so.
+#[tokio::test]
+async fn a_reset_moves_aside_what_is_too_large_to_save() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    let fresh = files_in(&world.workdir());
+    let cramped = cramped(&world);
+    let mut asides = BTreeSet::new();
+    for _ in 0..2 {
+        leave_work(&world);
+        let left = files_in(&world.workdir());
+        let (dir, saved) = cramped.reset(&world.run, &base).await.unwrap();
+        assert_eq!(dir, world.workdir());
+        assert_eq!(files_in(&dir), fresh);
+        let aside = moved_aside(&world, saved);
+        assert_eq!(files_in(&aside), left);
+        asides.insert(aside);
+    }
+    assert_eq!(asides.len(), 2, "the first stays");
+    assert_eq!(cramped.reset(&world.run, &base).await.unwrap().1, None);
+}
+
+/// What cannot be read in time is as good as too large: no repeat would read it sooner.
+#[tokio::test]
+async fn what_takes_too_long_to_read_is_moved_aside() {
+    let world = World::new().await;
+    world.begin().await;
+    leave_work(&world);
+    let left = files_in(&world.workdir());
+    let slow = world
+        .workspace
+        .clone()
+        .with_snapshotter(Arc::new(Failing(|| Error::TimedOut {
+            verb: "add".to_owned(),
+            limit: Duration::from_mins(5),
+        })));
+    let saved = slow.clean_up(&world.run, &world.repo()).await.unwrap();
+    assert_eq!(files_in(&moved_aside(&world, saved)), left);
+}
+
+/// Saving fails for now, so nothing is moved or removed; when it works again, nothing was lost.
+#[tokio::test]
+async fn a_directory_that_cannot_be_saved_for_now_is_kept() {
     let world = World::new().await;
     let base = world.begin().await;
     leave_work(&world);
     let left = files_in(&world.workdir());
-    let small = world.workspace.clone().with_limits(Limits {
-        pack_bytes: 100,
-        ..Limits::default()
-    });
-    for fault in [
-        small.clean_up(&world.run, &world.repo()).await.unwrap_err(),
-        small.reset(&world.run, &base).await.unwrap_err(),
-    ] {
-        assert!(
-            fault.what.contains("so its directory was kept") && fault.what.contains("100 bytes"),
-            "{fault}"
-        );
+    let failures: [fn() -> Error; 3] = [
+        || Error::DiskFull {
+            detail: "no room".to_owned(),
+        },
+        || Error::Killed {
+            verb: "add".to_owned(),
+            status: "signal: 15".to_owned(),
+        },
+        || Error::Sandbox {
+            fault: Fault::permanent("there is no bubblewrap"),
+        },
+    ];
+    for failure in failures {
+        let failing = world
+            .workspace
+            .clone()
+            .with_snapshotter(Arc::new(Failing(failure)));
+        for fault in [
+            failing.clean_up(&world.run, &world.repo()).await.unwrap_err(),
+            failing.reset(&world.run, &base).await.unwrap_err(),
+        ] {
+            assert!(fault.what.contains("so its directory was kept"), "{fault}");
+        }
+        assert_eq!(files_in(&world.workdir()), left);
     }
-    assert_eq!(files_in(&world.workdir()), left);
+    assert_eq!(files_in(&world.data().join("quarantine")), []);
     assert_eq!(
         world
             .workspace
@@ -262,6 +336,17 @@ async fn a_directory_that_is_too_large_to_save_is_kept() {
             .as_deref(),
         Some(FIRST)
     );
+}
+
+/// A snapshotter that never makes a snapshot.
+#[derive(Debug)]
+struct Failing(fn() -> Error);
+
+#[async_trait]
+impl Snapshotter for Failing {
+    async fn snapshot(&self, _request: &Request) -> Result<Snapshot, Error> {
+        Err((self.0)())
+    }
 }
 
 /// Invariant 8: reported and set aside, never removed; the dry run says the same and touches nothing.
