@@ -7,12 +7,19 @@ use conductor_domain::forge::IssueProblem;
 use conductor_port::forge::{Issue, IssueComment};
 use reqwest::header::LINK;
 use reqwest::{Method, StatusCode, Url};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::classify::Reply;
 use crate::client::{Call, Client};
 use crate::credential::{Grant, Place};
 use crate::model;
+
+/// The pages of a list, as far as they are read.
+pub(crate) struct Pages<P> {
+    pub(crate) read: Vec<P>,
+    pub(crate) is_whole: bool,
+}
 
 impl Client {
     pub(crate) async fn read_issue(
@@ -192,24 +199,41 @@ impl Client {
     }
 
     /// Reads all pages of a list, up to a thousand items.
-    pub(crate) async fn read_all<T: serde::de::DeserializeOwned>(
+    pub(crate) async fn read_all<T: DeserializeOwned>(
         &self,
         place: &Place,
         grant: Grant,
         call: Call<'_>,
     ) -> Result<Vec<T>, Fault> {
+        let pages: Pages<Vec<T>> = self.read_pages(place, grant, call).await?;
+        Ok(pages.read.into_iter().flatten().collect())
+    }
+
+    /// Reads the pages of a list, and tells whether more follow than are read.
+    pub(crate) async fn read_pages<P: DeserializeOwned>(
+        &self,
+        place: &Place,
+        grant: Grant,
+        call: Call<'_>,
+    ) -> Result<Pages<P>, Fault> {
         const MOST_PAGES: usize = 10;
         let attempt = call.attempt;
         let mut reply = self.ask(place, grant, call).await?;
-        let mut items = Vec::new();
-        for _ in 0..MOST_PAGES {
-            items.append(&mut self.parse(attempt, &reply)?);
+        let mut read = Vec::new();
+        loop {
+            read.push(self.parse(attempt, &reply)?);
             match self.link(&reply, "next")? {
-                Some(next) => reply = self.follow(place, grant, attempt, next).await?,
-                None => return Ok(items),
+                Some(next) if read.len() < MOST_PAGES => {
+                    reply = self.follow(place, grant, attempt, next).await?;
+                }
+                next => {
+                    return Ok(Pages {
+                        read,
+                        is_whole: next.is_none(),
+                    });
+                }
             }
         }
-        Ok(items)
     }
 
     async fn follow(&self, place: &Place, grant: Grant, attempt: &str, url: Url) -> Result<Reply, Fault> {
