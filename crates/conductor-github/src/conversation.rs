@@ -4,7 +4,7 @@
 
 use conductor_domain::fault::Fault;
 use conductor_domain::forge::IssueProblem;
-use conductor_port::forge::{Issue, IssueComment};
+use conductor_port::forge::{Issue, IssueComment, has_marker};
 use reqwest::header::LINK;
 use reqwest::{Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -92,9 +92,9 @@ impl Client {
         marker: &str,
         repeated: bool,
     ) -> Result<String, Fault> {
-        if marker.is_empty() || !body.contains(marker) {
+        if !has_marker(body, marker) {
             return Err(Fault::permanent(format!(
-                "did not comment on {place}#{number}: the text lacks the marker that would find it again"
+                "did not comment on {place}#{number}: the text does not end with the marker that would find it again"
             )));
         }
         if repeated && let Some(page) = self.find_comment(place, grant, number, marker).await? {
@@ -180,7 +180,10 @@ impl Client {
         for pages_left in (0..2).rev() {
             let comments: Vec<model::Comment> = self.parse(&attempt, &reply)?;
             ours.extend(comments.into_iter().filter(|comment| {
-                comment.body.as_deref().is_some_and(|body| body.contains(marker))
+                comment
+                    .body
+                    .as_deref()
+                    .is_some_and(|body| has_marker(body, marker))
                     && (comment
                         .performed_via_github_app
                         .as_ref()
