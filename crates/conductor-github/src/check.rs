@@ -12,11 +12,14 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::client::{Call, Client};
+use crate::conversation::Pages;
 use crate::credential::{Grant, Place};
 use crate::model;
 
 /// The name that people see next to the commit, and that branch protection can ask for.
 const NAME: &str = "Conductor";
+/// Stands among the checks that have not ended where a list is not read to its end.
+const UNREAD: &str = "more checks than are read";
 const FAILURES: [&str; 4] = ["failure", "timed_out", "action_required", "startup_failure"];
 
 impl Client {
@@ -53,20 +56,29 @@ impl Client {
         Ok(())
     }
 
-    /// The other Apps' checks that failed on a commit, and the names of those that have not ended.
+    /// The other Apps' checks that failed on a commit, and the names of those that have not ended; nothing may rest on
+    /// a list that was read in part, so what is unread has not ended.
     pub(crate) async fn foreign_checks(
         &self,
         place: &Place,
         head: &CommitId,
     ) -> Result<(Vec<FailedCheck>, Vec<String>), Fault> {
         let attempt = format!("read the checks of {head} in {place}");
-        let runs = self
-            .check_runs(&attempt, place, Grant::ReadPullRequests, head, "latest")
+        let pages = self
+            .check_runs(
+                &attempt,
+                place,
+                Grant::ReadPullRequests,
+                head,
+                &[("filter", "latest")],
+            )
             .await?;
         let (mut failed, mut pending) = (BTreeMap::new(), BTreeSet::new());
-        let foreign = runs
-            .into_iter()
-            .filter(|run| run.app.as_ref().is_none_or(|app| app.id != self.app_id));
+        if !pages.is_whole {
+            pending.insert(UNREAD.to_owned());
+        }
+        let runs = pages.read.into_iter().flat_map(|page| page.check_runs);
+        let foreign = runs.filter(|run| run.app.as_ref().is_none_or(|app| app.id != self.app_id));
         for run in foreign {
             match run.conclusion.as_deref() {
                 Some(conclusion) if FAILURES.contains(&conclusion) => {
@@ -87,10 +99,14 @@ impl Client {
 
     async fn find_check(&self, place: &Place, check: &NewCheck) -> Result<Option<u64>, Fault> {
         let attempt = format!("look for a check on {} in {place}", check.head);
-        let runs = self
-            .check_runs(&attempt, place, Grant::WriteChecks, &check.head, "all")
+        let app_id = self.app_id.to_string();
+        let query = [("filter", "all"), ("app_id", app_id.as_str())];
+        let pages = self
+            .check_runs(&attempt, place, Grant::WriteChecks, &check.head, &query)
             .await?;
-        let ours = runs.into_iter().find(|run| {
+        // The filter is checked again: GitHub ignores one that it does not understand.
+        let mut runs = pages.read.into_iter().flat_map(|page| page.check_runs);
+        let ours = runs.find(|run| {
             run.app.as_ref().is_some_and(|app| app.id == self.app_id)
                 && run.external_id.as_deref() == Some(check.external_id.as_str())
         });
@@ -103,13 +119,12 @@ impl Client {
         place: &Place,
         grant: Grant,
         head: &CommitId,
-        filter: &str,
-    ) -> Result<Vec<model::CheckRun>, Fault> {
-        let query = [("filter", filter), ("per_page", "100")];
+        query: &[(&str, &str)],
+    ) -> Result<Pages<model::CheckRuns>, Fault> {
+        let query = [query, &[("per_page", "100")]].concat();
         let path = ["commits", head.as_str(), "check-runs"];
         let call = self.call(attempt, Method::GET, place, &path, &query);
-        let pages: model::CheckRuns = self.read(place, grant, call).await?;
-        Ok(pages.check_runs)
+        self.read_pages(place, grant, call).await
     }
 }
 

@@ -4,15 +4,22 @@
 
 use conductor_domain::fault::Fault;
 use conductor_domain::forge::IssueProblem;
-use conductor_port::forge::{Issue, IssueComment};
+use conductor_port::forge::{Issue, IssueComment, has_marker};
 use reqwest::header::LINK;
 use reqwest::{Method, StatusCode, Url};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::classify::Reply;
 use crate::client::{Call, Client};
 use crate::credential::{Grant, Place};
 use crate::model;
+
+/// The pages of a list, as far as they are read.
+pub(crate) struct Pages<P> {
+    pub(crate) read: Vec<P>,
+    pub(crate) is_whole: bool,
+}
 
 impl Client {
     pub(crate) async fn read_issue(
@@ -85,9 +92,9 @@ impl Client {
         marker: &str,
         repeated: bool,
     ) -> Result<String, Fault> {
-        if marker.is_empty() || !body.contains(marker) {
+        if !has_marker(body, marker) {
             return Err(Fault::permanent(format!(
-                "did not comment on {place}#{number}: the text lacks the marker that would find it again"
+                "did not comment on {place}#{number}: the text does not end with the marker that would find it again"
             )));
         }
         if repeated && let Some(page) = self.find_comment(place, grant, number, marker).await? {
@@ -173,7 +180,10 @@ impl Client {
         for pages_left in (0..2).rev() {
             let comments: Vec<model::Comment> = self.parse(&attempt, &reply)?;
             ours.extend(comments.into_iter().filter(|comment| {
-                comment.body.as_deref().is_some_and(|body| body.contains(marker))
+                comment
+                    .body
+                    .as_deref()
+                    .is_some_and(|body| has_marker(body, marker))
                     && (comment
                         .performed_via_github_app
                         .as_ref()
@@ -192,24 +202,41 @@ impl Client {
     }
 
     /// Reads all pages of a list, up to a thousand items.
-    pub(crate) async fn read_all<T: serde::de::DeserializeOwned>(
+    pub(crate) async fn read_all<T: DeserializeOwned>(
         &self,
         place: &Place,
         grant: Grant,
         call: Call<'_>,
     ) -> Result<Vec<T>, Fault> {
+        let pages: Pages<Vec<T>> = self.read_pages(place, grant, call).await?;
+        Ok(pages.read.into_iter().flatten().collect())
+    }
+
+    /// Reads the pages of a list, and tells whether more follow than are read.
+    pub(crate) async fn read_pages<P: DeserializeOwned>(
+        &self,
+        place: &Place,
+        grant: Grant,
+        call: Call<'_>,
+    ) -> Result<Pages<P>, Fault> {
         const MOST_PAGES: usize = 10;
         let attempt = call.attempt;
         let mut reply = self.ask(place, grant, call).await?;
-        let mut items = Vec::new();
-        for _ in 0..MOST_PAGES {
-            items.append(&mut self.parse(attempt, &reply)?);
+        let mut read = Vec::new();
+        loop {
+            read.push(self.parse(attempt, &reply)?);
             match self.link(&reply, "next")? {
-                Some(next) => reply = self.follow(place, grant, attempt, next).await?,
-                None => return Ok(items),
+                Some(next) if read.len() < MOST_PAGES => {
+                    reply = self.follow(place, grant, attempt, next).await?;
+                }
+                next => {
+                    return Ok(Pages {
+                        read,
+                        is_whole: next.is_none(),
+                    });
+                }
             }
         }
-        Ok(items)
     }
 
     async fn follow(&self, place: &Place, grant: Grant, attempt: &str, url: Url) -> Result<Reply, Fault> {

@@ -118,7 +118,7 @@ pub struct NewPullRequest {
     pub branch: String,
     /// The title.
     pub title: String,
-    /// The text, with its marker.
+    /// The text, with its marker last.
     pub body: String,
 }
 
@@ -137,6 +137,12 @@ pub struct NewCheck {
     pub details_url: String,
 }
 
+/// Tells whether a text is the one that a marker finds again: the marker stands last, where nothing but a writer of ours
+/// puts it. Anywhere else it may be quoted, by an agent too, to pass for a write that was never made.
+pub fn has_marker(body: &str, marker: &str) -> bool {
+    !marker.is_empty() && body.trim_end().ends_with(marker)
+}
+
 /// Reads and writes at the forge. Calls may be made at once; the adapter keeps the installation's budget.
 #[async_trait]
 pub trait Forge: Send + Sync + std::fmt::Debug {
@@ -146,7 +152,8 @@ pub trait Forge: Send + Sync + std::fmt::Debug {
     /// Reads an issue.
     async fn issue(&self, repo: &RepoRef, number: IssueNumber) -> Result<Result<Issue, IssueProblem>, Fault>;
 
-    /// Posts a comment and returns its page. If repeated: `marker` is looked for first, and what is found is the answer.
+    /// Posts a comment, which ends with `marker`, and returns its page. If repeated: a comment of ours that
+    /// [has the marker](has_marker) is looked for first, and what is found is the answer.
     async fn comment(
         &self,
         repo: &RepoRef,

@@ -16,7 +16,7 @@ use conductor_domain::id::{CommitId, IssueNumber, PullRequestNumber, RepoId};
 use conductor_domain::spec::RepoRef;
 use conductor_port::forge::{
     Forge, Issue, Merges, NewCheck, NewPullRequest, PastPullRequest, PullRequestReading, RepoDescription,
-    ReviewReading,
+    ReviewReading, has_marker,
 };
 use conductor_port::workspace::GitToken;
 
@@ -154,7 +154,7 @@ impl Forge for FakeForge {
             let found = archive
                 .comments
                 .iter()
-                .position(|comment| comment.target == target && comment.body.contains(marker));
+                .position(|comment| comment.target == target && has_marker(&comment.body, marker));
             if let Some(found) = found.filter(|_| repeated && !self.is_forgetful) {
                 found
             } else {
@@ -180,7 +180,7 @@ impl Forge for FakeForge {
             let mut found = 0;
             // Forgotten and not taken out, because the others are known by their place.
             for comment in &mut archive.comments {
-                if !self.is_forgetful && comment.target == target && comment.body.contains(marker) {
+                if !self.is_forgetful && comment.target == target && has_marker(&comment.body, marker) {
                     found += 1;
                     if found > 1 {
                         comment.body.clear();

@@ -90,3 +90,31 @@ async fn a_check_on_an_unknown_commit_is_a_permanent_fault() {
         .unwrap_err();
     assert!(is_permanent(&fault), "{fault:?}");
 }
+
+/// RUN-4: a commit may have more checks than fit on a page.
+#[tokio::test]
+async fn a_lost_check_is_found_again_behind_many_others() {
+    let site = Site::start().await;
+    let head = site.push_change("# Oiled\n").await;
+    let publish = async |title| site.client.publish_check(&site.repo, &check(&head, title)).await;
+    publish("first").await.unwrap();
+    for index in 0..120 {
+        site.forge
+            .report_check(
+                REPO,
+                &head,
+                "build-bot",
+                &format!("job {index}"),
+                Conclusion::Success,
+            )
+            .unwrap();
+    }
+    publish("second").await.unwrap();
+    let runs = site.forge.check_runs(REPO).unwrap();
+    let ours: Vec<_> = runs
+        .into_iter()
+        .filter(|run| run.external_id == "run-1.9.0")
+        .map(|run| run.title)
+        .collect();
+    assert_eq!(ours, [Some("second".to_owned())]);
+}

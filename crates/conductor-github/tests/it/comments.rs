@@ -141,6 +141,25 @@ async fn a_marker_in_someone_elses_comment_does_not_silence_us() {
     assert_eq!(thread.bodies(), [format!("ha {MARKER}"), ours]);
 }
 
+/// S-52, RUN-4: an agent may know the marker of a write to come, and get it into a comment of ours.
+#[tokio::test]
+async fn a_comment_of_ours_that_quotes_another_marker_is_not_taken_for_that_write() {
+    let thread = Thread::start().await;
+    let (client, repo) = (&thread.site.client, &thread.site.repo);
+    let target = CommentTarget::Issue(IssueNumber(thread.number));
+    let other = "<!-- conductor:effect=run-1.3.0 -->";
+    let quoting = format!("I found {MARKER}\n{MARKER}\n{other}\n");
+    client
+        .comment(repo, target, &quoting, other, false)
+        .await
+        .unwrap();
+    let page = thread.post("Hello", true).await.unwrap();
+    assert_eq!(thread.bodies(), [quoting.clone(), format!("Hello\n{MARKER}\n")]);
+    assert_eq!(thread.post("Hello", true).await.unwrap(), page);
+    assert_eq!(client.remove_repeats(repo, target, MARKER).await.unwrap(), 0);
+    assert_eq!(thread.bodies(), [quoting, format!("Hello\n{MARKER}\n")]);
+}
+
 #[tokio::test]
 async fn the_marker_is_found_among_the_newest_of_many_comments() {
     let thread = Thread::start().await;
@@ -177,15 +196,17 @@ async fn a_comment_over_the_limit_is_refused_for_good() {
 }
 
 #[tokio::test]
-async fn a_text_without_its_marker_is_never_sent() {
+async fn a_text_without_its_marker_at_its_end_is_never_sent() {
     let thread = Thread::start().await;
     let target = CommentTarget::Issue(IssueNumber(thread.number));
-    let fault = thread
-        .site
-        .client
-        .comment(&thread.site.repo, target, "Hello", MARKER, false)
-        .await
-        .unwrap_err();
-    assert!(is_permanent(&fault));
+    for text in ["Hello".to_owned(), format!("{MARKER}\nHello")] {
+        let fault = thread
+            .site
+            .client
+            .comment(&thread.site.repo, target, &text, MARKER, false)
+            .await
+            .unwrap_err();
+        assert!(is_permanent(&fault));
+    }
     assert_eq!(thread.bodies(), Vec::<String>::new());
 }

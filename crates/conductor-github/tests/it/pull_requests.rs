@@ -271,6 +271,34 @@ async fn failed_checks_of_others_are_read_for_the_head_commit_only() {
     );
 }
 
+/// RUN-14: a merge rests on all checks or on none, however many pages they fill.
+#[tokio::test]
+async fn a_failed_check_behind_many_others_is_seen_and_too_many_are_pending() {
+    let site = Site::start().await;
+    let (number, head) = proposed(&site).await;
+    let report = |name: &str, conclusion| {
+        site.forge
+            .report_check(REPO, head.as_str(), "build-bot", name, conclusion)
+            .unwrap();
+    };
+    let read = async || {
+        let reading = site.client.pull_request(&site.repo, number).await.unwrap();
+        let failed = reading.failed_checks.into_iter().map(|check| check.name);
+        (failed.collect::<Vec<_>>(), reading.pending_checks)
+    };
+    // The forge lists the newest first.
+    report("unit", Conclusion::Failure);
+    for index in 1..1000 {
+        report(&format!("job {index}"), Conclusion::Success);
+    }
+    assert_eq!(read().await, (vec!["unit".to_owned()], vec![]));
+    report("one more", Conclusion::Success);
+    assert_eq!(
+        read().await,
+        (vec![], vec!["more checks than are read".to_owned()])
+    );
+}
+
 /// BEY-3.
 #[tokio::test]
 async fn a_base_that_moved_is_seen() {

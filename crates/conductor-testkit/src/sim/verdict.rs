@@ -12,6 +12,7 @@ use conductor_domain::invariant::broken_law;
 use conductor_domain::message::marker;
 use conductor_domain::phase::PhaseName;
 use conductor_engine::{audit, rebuild, replay};
+use conductor_port::forge::has_marker;
 use conductor_port::lease::Leases as _;
 use conductor_port::ledger::RunRow;
 use conductor_port::views::{RunFilter, Views as _};
@@ -199,7 +200,7 @@ async fn judge_writes(stage: &Stage, row: &RunRow) -> Result<(), String> {
                 .archive()
                 .comments
                 .iter()
-                .filter(|c| c.body.contains(&marker))
+                .filter(|comment| has_marker(&comment.body, &marker))
                 .count();
             ensure(times == 1, || {
                 format!("comment {} is there {times} times", effect.id)
