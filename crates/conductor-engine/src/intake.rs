@@ -128,7 +128,7 @@ pub(crate) async fn take_in(engine: &Engine, arrival: Arrival) -> Result<Taken, 
         // What follows may submit inputs itself, which is a recursion of futures, so it is boxed.
         Box::pin(follow_up(engine, StreamId::Run(run))).await;
     }
-    debt.is_paid();
+    debt.settled();
     taken
 }
 
@@ -158,7 +158,7 @@ impl<'a> Debt<'a> {
         }
     }
 
-    fn is_paid(mut self) {
+    fn settled(mut self) {
         self.stream = None;
     }
 }
@@ -333,7 +333,7 @@ pub(crate) async fn submit_to_instance(
     let accepted = decide_and_commit_instance(engine, &input, cause).await;
     // Also where it stood like that already: a run that did not hear of it then hears of it now.
     follow_up(engine, StreamId::Instance).await;
-    debt.is_paid();
+    debt.settled();
     accepted
 }
 

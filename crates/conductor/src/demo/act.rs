@@ -118,7 +118,8 @@ impl Person {
             self.out.talk(&show::run::gate(gate));
             return self.decide(gate).await.map(Some);
         }
-        let Some(hold) = detail.holds.iter().find(|hold| hold.question.is_some()) else {
+        let mut holds = detail.holds.iter();
+        let Some((hold, question)) = holds.find_map(|hold| Some((hold, hold.question.as_ref()?))) else {
             return Ok(None);
         };
         self.out.talk(&conductor_web::visible::text(&hold.text).text);
@@ -128,7 +129,7 @@ impl Person {
             "Go on as you think best.".to_owned()
         };
         Ok(Some(ActionRequest::Answer {
-            question: hold.question.clone(),
+            question: question.clone(),
             text,
         }))
     }
