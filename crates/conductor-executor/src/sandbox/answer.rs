@@ -113,6 +113,7 @@ pub(crate) fn refusal_of(path: &str, refusal: Refusal) -> FileRefusal {
         Refusal::Outside => FileRefusal::Outside(name),
         Refusal::NotFound => FileRefusal::NotFound(name),
         Refusal::NotAFile => FileRefusal::NotAFile(name),
+        Refusal::Link => FileRefusal::Link(name),
         Refusal::Exists => FileRefusal::Exists(name),
         Refusal::TooLarge { limit } => FileRefusal::TooLarge { path: name, limit },
         Refusal::NoMatch => FileRefusal::NoMatch(name),
