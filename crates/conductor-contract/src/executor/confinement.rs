@@ -85,6 +85,34 @@ pub(super) async fn no_name_means_another(subject: &Subject) {
     assert!(!dir.join("secrets/new").exists());
 }
 
+/// A path that no file system takes, and no frame either, is whoever gave it's own trouble: refused, and no fault.
+pub(super) async fn a_path_of_any_length_is_answered(subject: &Subject) {
+    let sandbox = open(subject).await;
+    let pattern = Pattern::Literal("a".into());
+    for length in [5_000, 18 << 20] {
+        let path = "a".repeat(length);
+        assert!(sandbox.view(&path).await.expect("an answer").is_err());
+        assert!(
+            sandbox
+                .create_file(&path, b"x")
+                .await
+                .expect("an answer")
+                .is_err()
+        );
+        assert!(
+            sandbox
+                .str_replace(&path, "a", "b")
+                .await
+                .expect("an answer")
+                .is_err()
+        );
+        assert!(sandbox.list(&path).await.expect("an answer").is_err());
+        assert!(sandbox.search(&path, &pattern).await.expect("an answer").is_err());
+    }
+    still_works(sandbox.as_ref()).await;
+    sandbox.close().await.expect("it closes");
+}
+
 /// S-46: a FIFO, a device and a directory are refused at once.
 pub(super) async fn what_is_no_file_is_refused_without_waiting(subject: &Subject) {
     let sandbox = open(subject).await;
