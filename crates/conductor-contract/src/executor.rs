@@ -110,6 +110,8 @@ suites! { $
     }
     confinement {
         no_path_leads_out
+        no_name_means_another
+        a_path_of_any_length_is_answered
         what_is_no_file_is_refused_without_waiting
         a_working_directory_of_any_name_works
         nothing_outside_is_reached_over_the_network

@@ -5,6 +5,7 @@
 //! input. This module does not know how an agent is run or how tools reach it.
 
 mod alone;
+mod bounds;
 mod forge;
 mod log;
 mod rules;
@@ -352,6 +353,9 @@ impl<'a> ToolHost<'a> {
 impl Tools for ToolHost<'_> {
     async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault> {
         crash_point!("tool.before");
+        if let Some(too_long) = bounds::exceeded(&request) {
+            return self.misfit(too_long).await;
+        }
         let whose = self.whose(&request).await?;
         let verdict = self.judge(&request, whose).await?;
         let entry = rules::entry(&request, &verdict, &|text| self.redact(text));

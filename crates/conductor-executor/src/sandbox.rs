@@ -182,7 +182,23 @@ impl<O: Outside> GuestSandbox<O> {
 
     /// Asks; a guest that does not answer in time is lost.
     async fn ask(&self, request: Request, gathered: Gathered, time: Duration) -> Result<Answer, Fault> {
-        let mut call = self.begin(request, gathered)?;
+        let call = self.begin(request, gathered)?;
+        self.answer(call, time).await
+    }
+
+    /// Asks for what an agent wants of files: what fits into no frame is the asker's own trouble, and refused.
+    async fn ask_file(
+        &self,
+        request: Request,
+        gathered: Gathered,
+    ) -> Result<Result<Answer, FileRefusal>, Fault> {
+        match self.channel.begin(request, gathered) {
+            Ok(call) => self.answer(call, FILE_TIME).await.map(Ok),
+            Err(error) => answer::not_asked(error).map(Err),
+        }
+    }
+
+    async fn answer(&self, mut call: Call, time: Duration) -> Result<Answer, Fault> {
         match tokio::time::timeout(time, call.prompt_answer()).await {
             Ok(answer) => answer.map_err(|lost| self.ended(&lost)),
             Err(_) => Err(self.ended(&self.channel.lose(Lost::Silent))),
@@ -283,7 +299,10 @@ impl<O: Outside> Sandbox for GuestSandbox<O> {
             path: path.into(),
             range: Range::Whole,
         };
-        let answer = self.ask(request, Gathered::Bytes(Vec::new()), FILE_TIME).await?;
+        let answer = match self.ask_file(request, Gathered::Bytes(Vec::new())).await? {
+            Ok(answer) => answer,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         match (answer.result, answer.gathered) {
             (Response::Done, Gathered::Bytes(bytes)) => Ok(Ok(bytes)),
             (result, _) => answer::refused(path, result).map(Err),
@@ -315,9 +334,10 @@ impl<O: Outside> Sandbox for GuestSandbox<O> {
 
     async fn list(&self, path: &str) -> Result<Result<Found<Entry>, FileRefusal>, Fault> {
         let request = Request::List(walk::order(path));
-        let answer = self
-            .ask(request, Gathered::Entries(Vec::new()), FILE_TIME)
-            .await?;
+        let answer = match self.ask_file(request, Gathered::Entries(Vec::new())).await? {
+            Ok(answer) => answer,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         match (answer.result, answer.gathered) {
             (Response::Walked(walked), Gathered::Entries(entries)) => {
                 Ok(Ok(walk::found(walked, entries, walk::entry)))
@@ -335,9 +355,10 @@ impl<O: Outside> Sandbox for GuestSandbox<O> {
             walk: walk::order(path),
             pattern: walk::pattern(pattern),
         };
-        let answer = self
-            .ask(request, Gathered::Matches(Vec::new()), FILE_TIME)
-            .await?;
+        let answer = match self.ask_file(request, Gathered::Matches(Vec::new())).await? {
+            Ok(answer) => answer,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         match (answer.result, answer.gathered) {
             (Response::Walked(walked), Gathered::Matches(matches)) => {
                 Ok(Ok(walk::found(walked, matches, walk::line)))
@@ -362,11 +383,11 @@ impl<O: Outside> Sandbox for GuestSandbox<O> {
 
 impl<O: Outside> GuestSandbox<O> {
     async fn change(&self, path: &str, request: Request) -> Result<Result<(), FileRefusal>, Fault> {
-        let result = self.ask(request, Gathered::Nothing, FILE_TIME).await?.result;
-        if result == Response::Done {
-            return Ok(Ok(()));
+        match self.ask_file(request, Gathered::Nothing).await? {
+            Ok(answer) if answer.result == Response::Done => Ok(Ok(())),
+            Ok(answer) => answer::refused(path, answer.result).map(Err),
+            Err(refusal) => Ok(Err(refusal)),
         }
-        answer::refused(path, result).map(Err)
     }
 }
 

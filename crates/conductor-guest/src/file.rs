@@ -1,8 +1,9 @@
 //! Reads and writes files beneath one directory and nowhere else (TOOL-2, S-46).
 //!
 //! The kernel itself resolves every path beneath the directory's descriptor (`openat2`), so neither `..` nor a symlink
-//! nor a magic link nor a rename between check and use leads out. A link that stays beneath may be passed through, but
-//! the last name must not be one. Only regular files are touched, and a write shows whole or not at all.
+//! nor a magic link nor a rename between check and use leads out. A link that stays beneath is not passed through either:
+//! whoever judged the path judged the name that was given, and it must not mean another place (SEC-1). Only regular files
+//! are touched, and a write shows whole or not at all.
 //! This module does not know whose files these are.
 
 mod place;
@@ -54,6 +55,8 @@ switches! {
     Beneath,
     /// No link that only looks like one, as in `/proc`.
     NoMagicLinks,
+    /// No link on the way, wherever it leads.
+    NoLinks,
     /// The last name is no link.
     NoFollow,
     /// Nobody waits at a pipe.
@@ -239,6 +242,7 @@ impl Beneath {
         let mut resolve = RESOLVE;
         resolve.set(ResolveFlags::BENEATH, self.has(Switch::Beneath));
         resolve.set(ResolveFlags::NO_MAGICLINKS, self.has(Switch::NoMagicLinks));
+        resolve.set(ResolveFlags::NO_SYMLINKS, self.has(Switch::NoLinks));
         resolve_at(&self.root, path, flags, resolve)
     }
 }
@@ -258,7 +262,9 @@ fn take_room(file: &File, bytes: usize) -> Result<(), Error> {
 }
 
 /// How every path is resolved.
-const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+const RESOLVE: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_SYMLINKS);
 
 fn resolve_at(dir: impl AsFd, path: &[u8], flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Error> {
     let mut tries = 0;
@@ -345,7 +351,8 @@ fn error(attempted: &'static str, errno: Errno) -> Error {
     Error::Refused(match errno {
         Errno::XDEV => Refusal::Outside,
         Errno::NOENT => Refusal::NotFound,
-        Errno::LOOP | Errno::NXIO | Errno::ISDIR => Refusal::NotAFile,
+        Errno::LOOP => Refusal::Link,
+        Errno::NXIO | Errno::ISDIR => Refusal::NotAFile,
         Errno::NOTDIR => Refusal::NotADirectory,
         Errno::EXIST => Refusal::Exists,
         Errno::ACCESS | Errno::PERM | Errno::ROFS => Refusal::Denied,

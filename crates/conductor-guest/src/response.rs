@@ -9,7 +9,7 @@ use crate::frame::wire::{Malformed, Put, Take};
 use crate::frame::{HEADER, RequestId, header};
 
 /// The version that both sides must share.
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
 
 /// The most bytes of output or of a file in one frame.
 pub const CHUNK: usize = 64 * 1024;
@@ -181,6 +181,9 @@ pub enum Refusal {
     /// It is not a directory, or the path leads through something that is none.
     #[error("it is not a directory")]
     NotADirectory,
+    /// It is a symbolic link, or the path leads through one.
+    #[error("the path is a symbolic link or leads through one")]
+    Link,
     /// It exists already.
     #[error("it exists already")]
     Exists,
@@ -432,6 +435,7 @@ fn put_refusal(put: &mut Put<'_>, refusal: &Refusal) {
             put.u8(12);
             put.text(why);
         }
+        Refusal::Link => put.u8(13),
     }
 }
 
@@ -453,6 +457,7 @@ fn take_refusal(take: &mut Take<'_>) -> Result<Refusal, Malformed> {
         10 => Refusal::Busy,
         11 => Refusal::CannotStart(take.text()?),
         12 => Refusal::Invalid(take.text()?),
+        13 => Refusal::Link,
         other => return Err(Malformed::Variant(other)),
     })
 }

@@ -146,6 +146,9 @@ pub enum FileRefusal {
     /// It is not a regular file.
     #[error("`{0}` is not a regular file")]
     NotAFile(String),
+    /// It is a symbolic link, or the path leads through one: policies judge the name that is given, so it must be its own.
+    #[error("`{0}` is a symbolic link or leads through one; name the real path")]
+    Link(String),
     /// It exists already.
     #[error("`{0}` exists already")]
     Exists(String),
@@ -241,7 +244,7 @@ pub trait Executor: Send + Sync + std::fmt::Debug {
     async fn reap(&self, effect: &EffectId) -> Result<(), Fault>;
 }
 
-/// An open sandbox. Calls may be made at once.
+/// An open sandbox. Calls may be made at once. No file tool passes through a symbolic link, wherever it leads.
 #[async_trait]
 pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// Runs a command to its end; kills its whole tree when time runs out or this future is dropped.

@@ -282,7 +282,7 @@ impl Shelf for Offers {
             Ok(ToolAnswer::Done { output }) => {
                 CallToolResult::success(vec![ContentBlock::text(readable(&output))])
             }
-            Ok(ToolAnswer::Refused { reason }) => refused(reason),
+            Ok(ToolAnswer::Refused { reason }) => refused(&reason),
             Ok(ToolAnswer::Stop) => CallToolResult::success(vec![ContentBlock::text("recorded; stop now")]),
             Err(fault) => failed(name, &fault),
         })
@@ -291,13 +291,13 @@ impl Shelf for Offers {
 
 fn failed(name: &str, fault: &Fault) -> CallToolResult {
     tracing::warn!(tool = name, %fault, "a tool met a fault");
-    refused(format!(
+    refused(&format!(
         "the tool failed, not you: {fault}; try again or ask a human"
     ))
 }
 
-fn refused(reason: String) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(reason)])
+fn refused(reason: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(readable(reason.as_bytes()))])
 }
 
 /// Bytes as text, with a note where they are no text or too many.

@@ -109,7 +109,8 @@ impl<S: Shelf> ServerHandler for Server<S> {
         // A call that its client took back is done to its end all the same: what it began may have been done already, and
         // every call is logged (TOOL-4). The answer to such a call is dropped by whoever carries the messages.
         let answer = self.shelf.call(&request.name, arguments, &progress).await;
-        let unknown = || ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None);
+        // A name that nobody gave may be of any length, and is not repeated.
+        let unknown = || ErrorData::invalid_params("there is no tool of this name", None);
         answer.map(CallToolResponse::from).ok_or_else(unknown)
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 
 use conductor_domain::id::EffectId;
 use conductor_domain::testing::Ending;
-use conductor_port::executor::{FileRefusal, Given, GivenFile, Profile, SandboxSpec, Way};
+use conductor_port::executor::{FileRefusal, Given, GivenFile, Pattern, Profile, SandboxSpec, Way};
 
 use super::Subject;
 use super::given::{PASSED, bash, open, open_with, printed, spec, still_works, text, workdir};
@@ -45,6 +45,72 @@ pub(super) async fn no_path_leads_out(subject: &Subject) {
         "secret"
     );
     assert!(!subject.place.join("new").exists());
+}
+
+/// TOOL-2, SEC-1: policies judge the name that was given; so no tool takes a name that means another, inside or out.
+pub(super) async fn no_name_means_another(subject: &Subject) {
+    let dir = workdir(subject, "work");
+    std::fs::create_dir(dir.join("secrets")).expect("made");
+    std::fs::write(dir.join("secrets/key"), "secret").expect("written");
+    symlink("secrets", dir.join("docs")).expect("linked");
+    symlink("secrets/key", dir.join("file")).expect("linked");
+    let sandbox = open_with(subject, spec(&dir)).await;
+    for path in ["docs/key", "file"] {
+        let refusal = FileRefusal::Link(path.into());
+        let viewed = sandbox.view(path).await.expect("an answer");
+        assert_eq!(viewed, Err(refusal.clone()));
+        let replaced = sandbox.str_replace(path, "secret", "x").await.expect("an answer");
+        assert_eq!(replaced, Err(refusal));
+    }
+    let created = sandbox.create_file("docs/new", b"x").await.expect("an answer");
+    assert_eq!(created, Err(FileRefusal::Link("docs/new".into())));
+    let refusal = FileRefusal::Link("docs".into());
+    let listed = sandbox.list("docs").await.expect("an answer");
+    assert_eq!(listed, Err(refusal.clone()));
+    let pattern = Pattern::Literal("secret".into());
+    let searched = sandbox.search("docs", &pattern).await.expect("an answer");
+    assert_eq!(searched, Err(refusal));
+    let found = sandbox
+        .search("", &pattern)
+        .await
+        .expect("an answer")
+        .expect("searched");
+    let paths: Vec<&str> = found.findings.iter().map(|found| found.path.as_str()).collect();
+    assert_eq!(paths, ["secrets/key"]);
+    sandbox.close().await.expect("it closes");
+    assert_eq!(
+        std::fs::read_to_string(dir.join("secrets/key")).expect("there"),
+        "secret"
+    );
+    assert!(!dir.join("secrets/new").exists());
+}
+
+/// A path that no file system takes, and no frame either, is whoever gave it's own trouble: refused, and no fault.
+pub(super) async fn a_path_of_any_length_is_answered(subject: &Subject) {
+    let sandbox = open(subject).await;
+    let pattern = Pattern::Literal("a".into());
+    for length in [5_000, 18 << 20] {
+        let path = "a".repeat(length);
+        assert!(sandbox.view(&path).await.expect("an answer").is_err());
+        assert!(
+            sandbox
+                .create_file(&path, b"x")
+                .await
+                .expect("an answer")
+                .is_err()
+        );
+        assert!(
+            sandbox
+                .str_replace(&path, "a", "b")
+                .await
+                .expect("an answer")
+                .is_err()
+        );
+        assert!(sandbox.list(&path).await.expect("an answer").is_err());
+        assert!(sandbox.search(&path, &pattern).await.expect("an answer").is_err());
+    }
+    still_works(sandbox.as_ref()).await;
+    sandbox.close().await.expect("it closes");
 }
 
 /// S-46: a FIFO, a device and a directory are refused at once.

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use super::log::{Entry, Log, open};
 use super::rules::{Judge, Whose};
-use super::{rules, worktree};
+use super::{bounds, rules, worktree};
 use crate::redact::Redact;
 
 /// What tools without a run are made of.
@@ -95,6 +95,9 @@ impl Alone {
 #[async_trait]
 impl Tools for Alone {
     async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault> {
+        if let Some(too_long) = bounds::exceeded(&request) {
+            return self.misfit(too_long).await;
+        }
         let open = self.open.read().await;
         let Some(Open { sandbox, log, .. }) = &*open else {
             return Ok(ToolAnswer::Stop);

@@ -10,7 +10,7 @@ use conductor_domain::digest::Digest;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::invocation::ToolLogHead;
-use conductor_port::blobs::{ToolCall, ToolLog};
+use conductor_port::blobs::{CallPage, ToolCall, ToolLog};
 use conductor_port::clock::Clock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -22,6 +22,11 @@ use crate::engine::Engine;
 const GROUP: Duration = Duration::from_millis(40);
 /// How many calls may wait to be kept.
 const QUEUE: usize = 256;
+
+/// How much of a reason or a result is kept.
+const MAX_WORDS: usize = 4096;
+/// Stands where the rest was cut off.
+const CUT: &str = "… [cut]";
 
 /// One call, before it has its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,9 +159,8 @@ pub(crate) async fn open(
     invocation: &EffectId,
     run: &RunId,
 ) -> Result<(Log, LogWriter), Fault> {
-    let kept = keeper.read(invocation).await?;
-    let (n, head) = match kept.last() {
-        Some(call) => (call.n, call.hash.clone()),
+    let (n, head) = match last(keeper.as_ref(), invocation).await? {
+        Some(call) => (call.n, call.hash),
         None => (0, chain::tool_genesis(invocation)),
     };
     let (wish, wishes) = mpsc::channel(QUEUE);
@@ -174,11 +178,20 @@ pub(crate) async fn open(
 
 /// Reads length and head of a log as it is kept; what recovery anchors after a crash.
 pub(crate) async fn head_of(engine: &Engine, invocation: &EffectId) -> Result<ToolLogHead, Fault> {
-    let kept = engine.ports.tool_log.read(invocation).await?;
-    match kept.last() {
+    match last(engine.ports.tool_log.as_ref(), invocation).await? {
         Some(call) => head(call.n, &call.hash),
         None => head(0, ""),
     }
+}
+
+/// Reads the last call alone: a log may be longer than anybody wants to hold.
+async fn last(keeper: &dyn ToolLog, invocation: &EffectId) -> Result<Option<ToolCall>, Fault> {
+    let newest = CallPage {
+        before: None,
+        stopped: false,
+        limit: 1,
+    };
+    Ok(keeper.page(invocation, &newest).await?.pop())
 }
 
 fn head(calls: u64, hash: &str) -> Result<ToolLogHead, Fault> {
@@ -234,8 +247,8 @@ impl LogWriter {
                 target: entry.target,
                 payload_hash: entry.payload_hash,
                 decision: entry.decision.to_owned(),
-                reason: entry.reason,
-                result: entry.result,
+                reason: cut(entry.reason),
+                result: cut(entry.result),
                 at,
                 hash: String::new(),
             };
@@ -251,4 +264,13 @@ impl LogWriter {
         }
         Ok(())
     }
+}
+
+/// Keeps the beginning of what is too long for the log, and says so.
+fn cut(mut words: String) -> String {
+    if words.len() > MAX_WORDS {
+        words.truncate(words.floor_char_boundary(MAX_WORDS - CUT.len()));
+        words.push_str(CUT);
+    }
+    words
 }

@@ -1,7 +1,8 @@
 //! Does the calls that stay in the sandbox: files, searches, commands, and git on the worktree's throw-away repository.
 //!
-//! Git runs inside, as a command: whatever the agent wrote into its repository concerns nobody outside (S-6). This
-//! module does not know who may call, nor how it is logged.
+//! Git runs inside, as a command: whatever the agent wrote into its repository concerns nobody outside (S-6), and makes git
+//! run no command of the agent's either, who may be one who may run none (SEC-1). This module does not know who may call,
+//! nor how it is logged.
 
 use conductor_domain::fault::Fault;
 use conductor_domain::time::Millis;
@@ -19,6 +20,9 @@ const MAX_OUTPUT: usize = 256 * 1024;
 const PLACES: usize = 10;
 const PLACE: usize = 200;
 
+/// What git does for an agent; its first argument says which of its tools it is.
+const GIT: &str = include_str!("git.sh");
+
 /// What came of a call.
 #[derive(Debug)]
 pub(super) struct Acted {
@@ -27,7 +31,7 @@ pub(super) struct Acted {
     pub(super) result: String,
 }
 
-/// Tells how far a call can reach: every command finds the sandbox's outlet, also one that git starts for the agent.
+/// Tells how far a call can reach: every command finds the sandbox's outlet, and git is one.
 pub(super) fn reach(request: &ToolRequest) -> Reach {
     match request {
         ToolRequest::Bash { .. }
@@ -77,17 +81,10 @@ pub(super) async fn act(
             answered(answer.map(|found| told(&found, line)))
         }
         ToolRequest::Bash { command } => run(sandbox, time, &["bash", "-c", command]).await?,
-        ToolRequest::GitStatus => {
-            run(sandbox, time, &["git", "status", "--porcelain=v1", "--branch"]).await?
-        }
-        ToolRequest::GitDiff => {
-            // A file that git does not know yet is part of what was done.
-            let script = "git add --intent-to-add --all && git diff --no-color HEAD --";
-            run(sandbox, time, &["bash", "-c", script]).await?
-        }
+        ToolRequest::GitStatus => run(sandbox, time, &["bash", "-c", GIT, "git", "status"]).await?,
+        ToolRequest::GitDiff => run(sandbox, time, &["bash", "-c", GIT, "git", "diff"]).await?,
         ToolRequest::GitCommit { message } => {
-            let script = "git add --all && git commit --quiet --message \"$1\" && git log -1 --oneline";
-            run(sandbox, time, &["bash", "-c", script, "commit", message]).await?
+            run(sandbox, time, &["bash", "-c", GIT, "git", "commit", message]).await?
         }
         ToolRequest::Github(_)
         | ToolRequest::SubmitPlan(_)

@@ -7,6 +7,7 @@ mod overrides;
 mod trust;
 mod merging;
 mod tools;
+mod bounds;
 mod stop;
 mod flow;
 mod forge_tools;

@@ -31,6 +31,8 @@ use conductor_testkit::rig::Rig;
 use conductor_testkit::sim::Stage;
 use tokio::sync::Notify;
 
+use crate::tools::calls;
+
 pub(crate) const NO_READING: &str = "@id(\"no-reading\") @reason(\"nobody looks\")\n\
                           forbid (principal is Agent, action == Action::\"view\", resource is Worktree);\n";
 
@@ -507,18 +509,19 @@ async fn an_approval_lets_exactly_one_call_through_once() {
 /// S-49: what nobody could judge is not put before anybody; the agent hears why and goes on.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_cannot_be_shown_whole_is_refused() {
-    let (agent, answers) = caller(vec!["x".repeat(MAX_TEXT)]);
+    let command = "x".repeat(MAX_TEXT);
+    let (agent, answers) = calls(vec![ToolRequest::Bash { command }]);
     let rig = Rig::start(agent).await;
-    let spec = locked(&rig, 1, ASK_FIRST).await;
+    let spec = locked(&rig, 1, ASK_BEFORE_COMMANDS).await;
     let run = start(&rig, spec).await.expect("it may start");
     let held = rig
         .until(&run, |run| run.holds.get(HoldKind::Failure).is_some())
         .await;
     assert_eq!((held.call, held.approved_calls), (None, vec![]));
     let heard = std::mem::take(&mut *answers.lock().expect("no panic"));
-    assert!(heard.iter().flatten().next().is_some(), "nobody heard anything");
+    assert!(!heard.is_empty(), "nobody heard anything");
     assert!(
-        heard.iter().flatten().all(|answer| matches!(
+        heard.iter().all(|answer| matches!(
             answer,
             ToolAnswer::Refused { reason } if reason.contains("too much to be judged")
         )),

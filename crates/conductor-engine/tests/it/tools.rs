@@ -26,10 +26,10 @@ use conductor_testkit::agent::FakeAgent;
 use conductor_testkit::rig::Rig;
 use futures_util::future::BoxFuture;
 
-type Answers = Arc<Mutex<Vec<ToolAnswer>>>;
+pub(crate) type Answers = Arc<Mutex<Vec<ToolAnswer>>>;
 
 /// An agent that makes these calls and ends.
-fn calls(requests: Vec<ToolRequest>) -> (FakeAgent, Answers) {
+pub(crate) fn calls(requests: Vec<ToolRequest>) -> (FakeAgent, Answers) {
     let answers = Answers::default();
     let kept = answers.clone();
     let agent = FakeAgent::new(move |_task, tools| {
@@ -60,7 +60,7 @@ fn view() -> ToolRequest {
     }
 }
 
-async fn tool_log(rig: &Rig, run: &RunId) -> Vec<ToolCall> {
+pub(crate) async fn tool_log(rig: &Rig, run: &RunId) -> Vec<ToolCall> {
     let effects = rig.stage.memory.effects(run).await.expect("calm");
     let invocation = effects
         .iter()

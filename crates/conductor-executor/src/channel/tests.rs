@@ -3,7 +3,7 @@
 use conductor_guest::calls::Switch;
 use conductor_guest::file::MAX_FILE;
 use conductor_guest::order::{Range, Run, Streams, Walk};
-use conductor_guest::response::{CHUNK, Ending, Entry, Exited, Kind, Stream, Usage, Walked};
+use conductor_guest::response::{CHUNK, Ending, Entry, Exited, Kind, PROTOCOL, Stream, Usage, Walked};
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use tokio::net::unix::pipe;
 
@@ -163,7 +163,10 @@ async fn whoever_looks_itself_is_not_fooled_either() {
     assert_eq!(lost(bystander).await, forged);
 
     let (channel, mut hostile) = open();
-    let ready = Response::Ready { protocol: 1, pid: 1 };
+    let ready = Response::Ready {
+        protocol: PROTOCOL,
+        pid: 1,
+    };
     let (mut answered, mut left) = (ping(&channel), ping(&channel));
     hostile.say(1, ready.clone());
     hostile.leave();
@@ -234,7 +237,10 @@ async fn a_turn_at_the_pipe_ends_though_there_is_always_more() {
 #[tokio::test]
 async fn an_answer_is_looked_for_a_moment_and_then_waited_for() {
     let (channel, mut hostile) = open();
-    let ready = Response::Ready { protocol: 1, pid: 1 };
+    let ready = Response::Ready {
+        protocol: PROTOCOL,
+        pid: 1,
+    };
     let (mut first, mut second) = (ping(&channel), ping(&channel));
     hostile.say(2, ready.clone());
     hostile.say(1, ready.clone());
@@ -312,7 +318,10 @@ async fn a_caller_that_leaves_has_its_command_killed() {
         .map(|frame| (frame.id.0, matches!(frame.body, Order::Kill)))
         .collect();
     assert_eq!(orders, [(1, false), (2, false), (1, true)]);
-    let ready = Response::Ready { protocol: 1, pid: 1 };
+    let ready = Response::Ready {
+        protocol: PROTOCOL,
+        pid: 1,
+    };
     hostile.say(2, ready.clone());
     assert_eq!(stays.answer().await.unwrap().result, ready);
 }
@@ -394,7 +403,10 @@ rows! {
     };
 }
 
-const READY: Response = Response::Ready { protocol: 1, pid: 1 };
+const READY: Response = Response::Ready {
+    protocol: PROTOCOL,
+    pid: 1,
+};
 
 fn list_of_one() -> Request {
     Request::List(Walk {

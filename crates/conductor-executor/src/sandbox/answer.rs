@@ -72,6 +72,16 @@ pub(super) fn not_sent(error: NotSent, time: Millis) -> Result<CommandResult, Fa
     }
 }
 
+/// Tells why a file tool was not even asked.
+pub(super) fn not_asked(error: NotSent) -> Result<FileRefusal, Fault> {
+    match error {
+        NotSent::TooLong(too_long) => Ok(FileRefusal::Other(too_long.to_string())),
+        error @ (NotSent::Lost(_) | NotSent::Unavailable(_)) => {
+            Err(Fault::transient(format!("asking the sandbox's guest: {error}")))
+        }
+    }
+}
+
 fn ending(ending: response::Ending) -> Ending {
     match ending {
         response::Ending::Code(code) => Ending::Exited { code },
@@ -113,6 +123,7 @@ pub(crate) fn refusal_of(path: &str, refusal: Refusal) -> FileRefusal {
         Refusal::Outside => FileRefusal::Outside(name),
         Refusal::NotFound => FileRefusal::NotFound(name),
         Refusal::NotAFile => FileRefusal::NotAFile(name),
+        Refusal::Link => FileRefusal::Link(name),
         Refusal::Exists => FileRefusal::Exists(name),
         Refusal::TooLarge { limit } => FileRefusal::TooLarge { path: name, limit },
         Refusal::NoMatch => FileRefusal::NoMatch(name),

@@ -1,6 +1,6 @@
 //! Walks a directory to list it or to search its files, within limits of depth, findings and time.
 //!
-//! A walk never passes through a symlink: each directory is opened by its name in the one before. Names come in the
+//! A walk neither begins at a symlink nor passes through one: each directory is opened by its name in the one before. Names come in the
 //! order of their bytes. Files that are too large, binary, not regular or unreadable are counted, not searched.
 //! This module does not know who reads the findings, nor the time.
 
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use super::place::Place;
 use super::{Beneath, Error, RESOLVE, error, read_file, resolve_at};
@@ -157,7 +157,7 @@ impl Walker<'_> {
             return Ok(false);
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        match resolve_at(directory, name, flags, RESOLVE | ResolveFlags::NO_SYMLINKS) {
+        match resolve_at(directory, name, flags, RESOLVE) {
             Ok(inner) => match self.enter(&inner, path, depth) {
                 Err(Error::Refused(_)) => Ok(self.skip()),
                 result => result,
@@ -194,7 +194,7 @@ impl Walker<'_> {
 
     fn read(&mut self, directory: &OwnedFd, name: &[u8], path: &[u8]) -> bool {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let opened = resolve_at(directory, name, flags, RESOLVE | ResolveFlags::NO_SYMLINKS);
+        let opened = resolve_at(directory, name, flags, RESOLVE);
         let Ok((bytes, _)) = opened.and_then(|file| read_file(&file)) else {
             return self.skip();
         };

@@ -158,6 +158,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(Refusal::NotFound),
         Just(Refusal::NotAFile),
         Just(Refusal::NotADirectory),
+        Just(Refusal::Link),
         Just(Refusal::Exists),
         any::<u64>().prop_map(|limit| Refusal::TooLarge { limit }),
         Just(Refusal::NoMatch),

@@ -23,12 +23,12 @@ struct Row {
 }
 
 macro_rules! rows {
-    ($( $test:ident: $refusal:ident $(beside $beside:ident)? = $attack:expr; )+) => {
+    ($( $test:ident: $refusal:ident $(beside $($beside:ident)+)? = $attack:expr; )+) => {
         const ROWS: &[Row] = &[ $( Row {
             test: stringify!($test),
             refusal: Switch::$refusal,
             attack: $attack,
-            beside: &[ $( Switch::$beside )? ],
+            beside: &[ $( $( Switch::$beside ),+ )? ],
         }, )+ ];
 
         mod each {
@@ -45,13 +45,20 @@ macro_rules! rows {
 
 rows! {
     parents: NoParents beside Beneath = |files, _| views(&files, "../secret", b"secret");
-    links_out: Beneath = |files, _| views(&files, "up/secret", b"secret");
-    writes_through_links: Beneath = |files, dir| {
+    links_out: Beneath beside NoLinks = |files, _| views(&files, "up/secret", b"secret");
+    writes_through_links: Beneath beside NoLinks = |files, dir| {
         let _ = files.create(Path::new("up/new"), b"x");
         dir.parent().unwrap().join("new").exists()
     };
-    magic_links: NoMagicLinks beside Beneath = |files, _| views(&files, "magic/work/file", b"inside");
-    last_links: NoFollow = |files, _| views(&files, "link", b"inside");
+    magic_links: NoMagicLinks beside Beneath NoLinks = |files, _| {
+        views(&files, "magic/work/file", b"inside")
+    };
+    links_inside: NoLinks = |files, _| views(&files, "linked/file", b"inside");
+    writes_through_links_inside: NoLinks = |files, dir| {
+        let _ = files.create(Path::new("linked/new"), b"x");
+        dir.join("new").exists()
+    };
+    last_links: NoFollow beside NoLinks = |files, _| views(&files, "link", b"inside");
     pipes: RegularFiles = |files, _| views(&files, "pipe", b"");
     waiting: NonBlocking = waits;
     large_files: SizeLimit = |files, dir| {
@@ -99,6 +106,7 @@ fn check(test: &str) {
         std::fs::write(dir.join("file"), "inside").unwrap();
         symlink("..", dir.join("up")).unwrap();
         symlink("file", dir.join("link")).unwrap();
+        symlink(".", dir.join("linked")).unwrap();
         let held = std::fs::File::open(place.path()).unwrap();
         let magic = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
         symlink(magic, dir.join("magic")).unwrap();

@@ -97,13 +97,16 @@ fn a_list_is_sorted_and_enters_no_link() {
 
 /// TOOL-2.
 #[test]
-fn a_walk_does_not_begin_outside() {
+fn a_walk_begins_neither_outside_nor_at_a_link() {
     let place = place();
+    symlink("b", place.work().join("inside")).unwrap();
     let mut guest = place.plain();
     for (path, refusal) in [
         ("..", Refusal::Outside),
         ("/", Refusal::Outside),
-        ("link", Refusal::Outside),
+        ("link", Refusal::Link),
+        ("inside", Refusal::Link),
+        ("inside/deep", Refusal::Link),
         ("gone", Refusal::NotFound),
         ("b/a", Refusal::NotADirectory),
     ] {

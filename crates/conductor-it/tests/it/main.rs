@@ -26,6 +26,7 @@ mod damage;
 mod truth;
 mod inspected;
 mod policies;
+mod names;
 mod merging;
 mod strangers;
 mod between;

@@ -215,6 +215,13 @@ async fn what_is_wrong_is_said_and_logged_and_nothing_is_called() {
     assert!(said.contains("no text"), "{said}");
     let (_, said) = client.call("view", json!({ "path": "huge" })).await;
     assert!(said.len() < 1 << 20 && said.contains("of 104857600 bytes are shown"));
+    let endless = json!({ "path": "a", ("x".repeat(1 << 20)): 1 });
+    let (is_error, said) = client.call("view", endless).await;
+    assert!(
+        is_error && said.len() < 600 << 10 && said.contains("bytes are shown"),
+        "{}",
+        said.len()
+    );
 }
 
 /// TOOL-4: a call that its client takes back is done to its end, and so logged by whoever does it; the client hears no more
