@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::process::{self, cargo};
@@ -15,17 +15,32 @@ use crate::{setup, workspace};
 
 struct Task {
     name: &'static str,
-    run: fn() -> Result<()>,
+    run: fn(&Part) -> Result<()>,
+}
+
+/// How much of a task is done.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// One of so many equal parts, `K/N` from 0 on; of what can be divided.
+    Shard(String),
+}
+
+impl Part {
+    fn is_whole(&self) -> Result<()> {
+        ensure!(*self == Self::Whole, "only mutants can be tried in parts");
+        Ok(())
+    }
 }
 
 const TASKS: &[Task] = &[
     Task {
         name: "mutants-domain",
-        run: || mutants("conductor-domain"),
+        run: |part| mutants("conductor-domain", part),
     },
     Task {
         name: "mutants-policy",
-        run: || mutants("conductor-policy"),
+        run: |part| mutants("conductor-policy", part),
     },
     Task {
         name: "teams",
@@ -40,20 +55,27 @@ const TASKS: &[Task] = &[
 /// Mutants of a crate that its tests must notice, in percent.
 const BAR: u64 = 90;
 
-/// Runs the named tasks, or all.
+/// Runs the named tasks, or all; `K/N` among the names tries only that part of the mutants.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let mut stages = Stages::default();
-    for name in arguments {
+    let (shards, names): (Vec<&String>, Vec<&String>) =
+        arguments.iter().partition(|argument| argument.contains('/'));
+    let part = match shards.as_slice() {
+        [] => Part::Whole,
+        [shard] => Part::Shard((*shard).clone()),
+        _ => bail!("one part at a time"),
+    };
+    for name in &names {
         ensure!(
-            TASKS.iter().any(|task| task.name == name),
+            TASKS.iter().any(|task| task.name == *name),
             "there is no long task `{name}`"
         );
     }
     for task in TASKS
         .iter()
-        .filter(|task| arguments.is_empty() || arguments.iter().any(|name| name == task.name))
+        .filter(|task| names.is_empty() || names.iter().any(|name| *name == task.name))
     {
-        stages.run(task.name, task.run);
+        stages.run(task.name, || (task.run)(&part));
     }
     println!("\n{stages}");
     Ok(if stages.all_passed() {
@@ -64,7 +86,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 }
 
 /// Strikes servers of a team fifty times while they carry a hundred whole runs.
-fn teams() -> Result<()> {
+fn teams(part: &Part) -> Result<()> {
+    part.is_whole()?;
     setup::for_tests()?;
     process::run(
         // The whole workspace, as in the gate: one package alone has other features, and all below it is built anew.
@@ -76,13 +99,14 @@ fn teams() -> Result<()> {
 }
 
 /// Feeds each target of `fuzz/` for a minute, from its seeds on, with coverage that stable rustc can make.
-fn fuzz() -> Result<()> {
+fn fuzz(part: &Part) -> Result<()> {
     const TARGETS: [&str; 4] = ["redaction", "paths", "json_rpc", "diff"];
     const HOST: &str = "x86_64-unknown-linux-gnu";
     // The passes are LLVM's own; rustc promises nothing about them, but stable takes them.
     const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
          -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
          -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1 -Cdebug-assertions";
+    part.is_whole()?;
     setup::for_fuzz()?;
     let home = workspace::root().join("fuzz");
     let out = workspace::target().join("fuzz");
@@ -136,7 +160,7 @@ const BUSY: [&str; 9] = [
 ];
 
 /// Changes a crate in hundreds of small ways and counts which changes its tests notice.
-fn mutants(package: &str) -> Result<()> {
+fn mutants(package: &str, part: &Part) -> Result<()> {
     let tool = workspace::tool("mutants");
     let program = tool.join("bin/cargo-mutants");
     if !program.is_file() {
@@ -144,10 +168,15 @@ fn mutants(package: &str) -> Result<()> {
     }
     let out = workspace::target().join("long").join(package);
     fs::create_dir_all(&out).with_context(|| format!("could not make {}", out.display()))?;
+    let shard = match part {
+        Part::Whole => vec![],
+        Part::Shard(shard) => vec!["--sharding", "round-robin", "--shard", shard],
+    };
     let status = process::status(
         process::command(&program)
+            .args(["mutants"])
+            .args(shard)
             .args([
-                "mutants",
                 "--package",
                 package,
                 "--jobs",

@@ -76,7 +76,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "long",
-        about: "what takes too long for every commit: long [mutants-domain|mutants-policy|teams|fuzz]",
+        about: "what takes too long for every commit: long [mutants-domain|mutants-policy|teams|fuzz] [K/N of the mutants]",
         run: long::run,
     },
 ];

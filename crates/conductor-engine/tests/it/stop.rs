@@ -193,7 +193,14 @@ async fn turning_the_kill_switch_again_tells_whoever_did_not_hear() {
     let again = other.submit_to_instance(InstanceInput::TurnKillSwitch { by, on: true }, "");
     let refused = again.await.expect_err("it is on");
     assert!(matches!(refused, SubmitError::Refused(_)), "{refused:?}");
-    hear_of_it(&rig, &runs, Duration::ZERO).await;
+    for run in &runs {
+        let state = rig.run(run).await;
+        assert!(
+            state.holds.get(HoldKind::KillSwitch).is_some(),
+            "{}",
+            state.status()
+        );
+    }
 }
 
 /// DEP-3, RUN-4: whoever lost the lease drops the work and leaves the report to the one who has it now.

@@ -134,12 +134,12 @@ async fn a_commit_takes_the_place_of_those_before_it() {
     };
     let repo = world.run_repository();
     let range = format!("{base}..{BRANCH}");
-    assert_eq!(git_ok(&repo, ["rev-list", &range]), commit.to_string());
+    assert_eq!(git_ok(&repo, ["rev-list", &range]), format!("{commit}\n"));
     let changed = git_ok(&repo, ["diff", "--name-only", base.as_str(), commit.as_str()]);
-    assert_eq!(changed, "a.txt");
-    assert_eq!(git_ok(&repo, ["cat-file", "-t", first.as_str()]), "commit");
+    assert_eq!(changed, "a.txt\n");
+    assert_eq!(git_ok(&repo, ["cat-file", "-t", first.as_str()]), "commit\n");
     assert_eq!(world.workspace.commit(&order).await.unwrap(), made);
-    assert_eq!(git_ok(&repo, ["rev-list", &range]), commit.to_string());
+    assert_eq!(git_ok(&repo, ["rev-list", &range]), format!("{commit}\n"));
 
     // What the base holds already is nothing, whatever the branch stood at.
     fs::remove_file(world.workdir().join("a.txt")).unwrap();
