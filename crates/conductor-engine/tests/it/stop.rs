@@ -192,7 +192,7 @@ async fn turning_the_kill_switch_again_tells_whoever_did_not_hear() {
     let by = rig.stage.specs[0].started_by.clone();
     let again = other.submit_to_instance(InstanceInput::TurnKillSwitch { by, on: true }, "");
     let refused = again.await.expect_err("it is on");
-    assert!(matches!(refused, SubmitError::Refused(_)), "{refused:?}");
+    assert!(matches!(refused, SubmitError::InstanceRefused(_)), "{refused:?}");
     for run in &runs {
         let state = rig.run(run).await;
         assert!(
