@@ -77,8 +77,12 @@ impl History {
         } = &event
         {
             self.attempts += 1;
-        } else if let Event::CleanedUp { saved } = &event {
-            self.saved.clone_from(saved);
+        } else if let Event::CleanedUp { saved: Some(saved) }
+        | Event::Interrupted {
+            saved: Some(saved), ..
+        } = &event
+        {
+            self.saved = Some(saved.clone());
         } else if let Event::EgressDenied { effect, denial } = &event {
             self.denials.push((record.at, effect.clone(), denial.clone()));
         }
