@@ -134,6 +134,8 @@ async fn two_at_work(rig: &Rig, endless: &Endless) -> [RunId; 2] {
     while endless.times.load(Ordering::Relaxed) < 2 {
         endless.begun.notified().await;
     }
+    // Whoever takes a duty up looks for debts at once; that is over here.
+    tokio::time::sleep(Duration::from_secs(10)).await;
     runs
 }
 

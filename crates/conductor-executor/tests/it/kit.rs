@@ -9,6 +9,7 @@ use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::testing::Ending;
 use conductor_domain::time::Millis;
 use conductor_executor::{Consent, Reason, Toolchain, UnsafePlain};
+use conductor_guest::response::PROTOCOL;
 use conductor_port::executor::{
     Command, CommandResult, Executor as _, Given, GivenFile, Profile, Sandbox, SandboxSpec,
 };
@@ -196,13 +197,16 @@ pub(crate) fn skills() -> Given {
 /// A guest that answers the first question as the real one does, breaks the protocol at the second, and stays.
 pub(crate) fn stubborn_guest(base: &Path) -> PathBuf {
     let path = base.join("stubborn");
-    let script = r"#!/bin/sh
+    let [low, high] = PROTOCOL.to_le_bytes();
+    let script = format!(
+        r"#!/bin/sh
 head -c 9 > /dev/null
-printf '\013\000\000\000\211\001\000\000\000\001\000\001\000\000\000'
+printf '\013\000\000\000\211\001\000\000\000\{low:03o}\{high:03o}\001\000\000\000'
 head -c 1 > /dev/null
 printf '\377\377\377\377\377\377\377\377\377'
 exec sleep 1000
-";
+"
+    );
     std::fs::write(&path, script).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path

@@ -199,8 +199,8 @@ async fn an_app_that_cannot_sign_in_is_named() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let forge = Forge::start(Options::in_dir(dir.path().join("one"))).await?;
     let other = Forge::start(Options::in_dir(dir.path().join("other"))).await?;
-    let settings = |id: u64, key: &str| -> Result<String> {
-        let file = dir.path().join("key.pem");
+    let settings = |name: &str, id: u64, key: &str| -> Result<String> {
+        let file = dir.path().join(name);
         std::fs::write(&file, key)?;
         let (url, file) = (forge.base_url(), file.display());
         Ok(format!(
@@ -210,18 +210,22 @@ async fn an_app_that_cannot_sign_in_is_named() -> Result<()> {
     let (id, key) = (forge.app_id(), forge.app_key_pem());
     for (settings, health, words) in [
         (
-            settings(id, key)?,
+            settings("right", id, key)?,
             "ok",
             format!("signs in as {}", forge.bot_login()),
         ),
-        (settings(id + 1, key)?, "fail", "GitHub answered 401".to_owned()),
         (
-            settings(id, other.app_key_pem())?,
+            settings("wrong-id", id + 1, key)?,
+            "fail",
+            "GitHub answered 404: Integration not found".to_owned(),
+        ),
+        (
+            settings("wrong-key", id, other.app_key_pem())?,
             "fail",
             "GitHub answered 401".to_owned(),
         ),
         (
-            settings(id, "no key")?,
+            settings("no-key", id, "no key")?,
             "fail",
             "private key cannot be used".to_owned(),
         ),
