@@ -403,7 +403,12 @@ pub(crate) async fn reconcile_kill_switch(engine: &Engine) -> Result<u32, Fault>
     let mut told = 0;
     let mut pages = Pages::of(Which::Open);
     while let Some(page) = pages.next(engine.ports.views.as_ref()).await? {
+        let (Instance { kill_switch: on, .. }, _head) = engine.ports.views.instance().await?;
+        let has_heard = |run: Run| run.holds.get(HoldKind::KillSwitch).is_some() == on;
         for row in page {
+            if state(&row).is_ok_and(has_heard) {
+                continue;
+            }
             match reconcile_kill_switch_of(engine, &row.run).await {
                 Ok(is_told) => told += u32::from(is_told),
                 Err(fault) => engine.troubles.pass_over(&row.run, fault)?,

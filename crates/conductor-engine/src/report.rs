@@ -23,8 +23,9 @@ use crate::telemetry;
 
 /// How long a report waits before it is tried again when the ledger did not take it.
 const PAUSE: Millis = Millis(200);
-/// The longest wait before a repeat that the world may announce.
-const LONGEST_WAIT: Millis = Millis::seconds(60 * 60);
+/// The longest wait before a repeat that the world may announce. Our own limit on writes gives slots up to a day ahead, and
+/// who came sooner would come in vain.
+const LONGEST_WAIT: Millis = Millis::hours(24);
 
 /// What came of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

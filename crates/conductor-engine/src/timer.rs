@@ -52,12 +52,15 @@ async fn look(engine: &Engine, post: &mut Post, debts_at: &mut Timestamp) -> Res
         Turn::Begins => *debts_at = Timestamp(i64::MIN),
         Turn::GoesOn => {}
     }
+    let told = tell_due(engine).await;
     let now = engine.ports.clock.now();
-    if now >= *debts_at {
-        recover::see_to_debts(engine).await?;
-        *debts_at = now.after(BETWEEN_DEBTS);
+    if now < *debts_at {
+        return told;
     }
-    tell_due(engine).await
+    // Before it is done: a debt that cannot be paid must not be all that is looked at.
+    *debts_at = now.after(BETWEEN_DEBTS);
+    let paid = recover::see_to_debts(engine).await;
+    told.and(paid.map(|_debts| ()))
 }
 
 async fn tell_due(engine: &Engine) -> Result<(), Fault> {

@@ -33,14 +33,16 @@ pub(super) fn committed(
 }
 
 /// Judges what is there when the Implementer changed nothing more: nothing at all is a failed attempt, work of an
-/// earlier attempt is tested as it stands, because what failed may have been the environment.
+/// earlier attempt is tested as it stands, because what failed may have been the environment. A change that may not leave is
+/// not tried again: who takes all of it out has nothing.
 pub(super) fn nothing_committed(draft: &mut Draft<'_>) {
     draft.note("the Implementer changed nothing");
+    let is_barred = executing(draft.run()).is_some_and(|executing| executing.barred.is_some());
     let work = draft
         .run()
         .workspace
         .clone()
-        .filter(|workspace| workspace.head != workspace.base);
+        .filter(|workspace| workspace.head != workspace.base && !is_barred);
     if let Some(workspace) = work {
         draft.record(Event::TestingBegan {
             commit: workspace.head,

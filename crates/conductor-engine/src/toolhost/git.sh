@@ -16,7 +16,9 @@ refuse() {
   exit 1
 }
 
-named=$(git config --name-only --get-regexp '^filter\..*\.(clean|smudge|process)$|^hook\.|^include(if)?\.' | sort -u)
+# What the system's own configuration names is not the agent's.
+named=$(git config --show-scope --name-only --get-regexp '^filter\..*\.(clean|smudge|process)$|^hook\.|^include(if)?\.' \
+  | grep -v '^system' | cut -f 2- | sort -u)
 if [ -n "$named" ]; then
   refuse 'The configuration of git names programs or further files, and none are started for this tool:' "$named"
 fi

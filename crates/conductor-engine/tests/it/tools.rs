@@ -479,7 +479,7 @@ async fn a_wait_that_the_world_announces_is_bounded() {
     };
     assert_eq!(
         fault,
-        Fault::transient_for(Millis::seconds(3600), "come back later")
+        Fault::transient_for(Millis::hours(24), "come back later")
     );
 }
 
