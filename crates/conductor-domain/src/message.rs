@@ -542,7 +542,11 @@ mod tests {
             let said = said(hostile);
             let rest = said.replace("&amp;", "");
             assert!(!rest.contains('&'), "{hostile}: {said}");
+            // A name in code calls nobody even where its span lost its end.
+            let name = code(hostile);
+            assert!(!name.replace("& ", "").contains('&'), "{hostile}: {name}");
         }
+        assert_eq!(code("R&D & &"), "`R& D & &`");
         assert_eq!(harmless("a & b && c &"), "a & b && c &");
     }
 

@@ -170,12 +170,21 @@ pub(super) fn reviewed(draft: &mut Draft<'_>, review: &Review) {
 }
 
 /// Tests the moved work anew; its review stays good, because only the base changed (BEY-3).
+///
+/// Work of which nothing is left is for a human: to propose it would empty the pull request, and put Conductor's check on
+/// somebody else's commit.
 pub(super) fn rebased(draft: &mut Draft<'_>, base: &CommitId, head: &CommitId, change: Option<&Artifact>) {
     draft.record(Event::WorkRebased {
         base: base.clone(),
         head: head.clone(),
         change: change.cloned(),
     });
+    if head == base {
+        draft.hold(Hold::Failure {
+            reason: "the base branch holds all of this change already".to_owned(),
+        });
+        return;
+    }
     draft.record(Event::TestingBegan {
         commit: head.clone(),
         then: AfterTests::Propose,

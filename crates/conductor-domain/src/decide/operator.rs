@@ -7,6 +7,7 @@ use crate::artifact::Artifact;
 use crate::decide::draft::Draft;
 use crate::decide::{ending, proposal, speech};
 use crate::digest::Digest;
+use crate::effect::{Effect, EffectKind};
 use crate::event::Event;
 use crate::gate::GateKind;
 use crate::hold::{Hold, HoldKind};
@@ -162,7 +163,7 @@ fn approve(
     });
     draft.say(speech::operator_did(by, &format!("approved the {kind}"), comment));
     // A second look at the issue comes too late now; it must not keep the work waiting for a slow forge.
-    draft.stop(|kind| kind == crate::effect::EffectKind::ReadIssue);
+    draft.stop(|kind| kind == EffectKind::ReadIssue);
     match kind {
         GateKind::Plan => draft.record(Event::ExecutionBegan { by: by.clone() }),
         GateKind::Diff => draft.record(Event::DiffCleared),
@@ -378,10 +379,22 @@ fn retry(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
         }
     }
     draft.say(speech::operator_did(by, "asked for another try", None));
-    draft.stop(crate::effect::EffectKind::is_work);
+    if matches!(draft.run().phase, Phase::AwaitingPlanApproval(_)) {
+        look_at_issue(draft);
+        return Ok(());
+    }
+    draft.stop(EffectKind::is_work);
     if let Some(event) = again {
         draft.record(event);
     }
     draft.proceed();
     Ok(())
+}
+
+/// Asks for what the issue became while the run was held and nothing was read, unless that is asked for already (S-50).
+fn look_at_issue(draft: &mut Draft<'_>) {
+    if draft.run().work_in_flight().is_none() {
+        let issue = draft.run().spec.issue;
+        draft.ask(Effect::ReadIssue { issue });
+    }
 }

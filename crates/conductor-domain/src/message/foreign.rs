@@ -66,6 +66,7 @@ pub fn code(name: &str) -> String {
             '`' => out.push('\''),
             '@' if next.is_some_and(char::is_alphanumeric) => out.push_str("(at)"),
             '#' if next.is_some_and(|next| next.is_ascii_digit()) => out.push_str("no. "),
+            '&' if next.is_some_and(|next| next == '#' || next.is_ascii_alphanumeric()) => out.push_str("& "),
             '<' if next == Some('!') => out.push_str("< "),
             c if c.is_whitespace() => out.push(' '),
             c => push_visible(&mut out, c),

@@ -62,6 +62,7 @@ const HAPPENINGS: &[&str] = &[
     "tests lost",
     "tests not run",
     "rebased",
+    "rebased to nothing",
     "rebase conflicts",
     "diff clean",
     "diff touches b.rs",

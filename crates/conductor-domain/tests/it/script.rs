@@ -196,6 +196,14 @@ pub(crate) fn play(world: &mut World, line: &str) -> Option<Came> {
                 },
             )
         }
+        ["rebased", "to", "nothing"] => performed(
+            asked(world, "rebase")?,
+            Report::Rebased {
+                base: commit(0xba5f),
+                head: commit(0xba5f),
+                change: Some(kept(ArtifactKind::Diff, "")),
+            },
+        ),
         ["rebase", "conflicts"] => {
             let feedback = kept(ArtifactKind::Feedback, "conflict in a.rs");
             performed(asked(world, "rebase")?, Report::RebaseConflicted { feedback })
