@@ -98,13 +98,19 @@ fn tests(engine: Engine, tally: &mut Tally, passed: &mut Passed) -> Result<()> {
     );
     suite(
         "--workspace",
-        &["--profile", "gate"],
+        &["--profile", "gate", "--test-threads", &at_once().to_string()],
         &engine.arguments(),
         tally,
         passed,
     )?;
     ensure!(tally.is_green(), "no test passed");
     Ok(())
+}
+
+/// How many tests run at once: half as many again as there are processors, because a story mostly waits for what it started.
+fn at_once() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    processors + processors.div_ceil(2)
 }
 
 /// Runs the contract on the executor that stands outside the workspace, as its author would: with no profile of ours, so
