@@ -70,11 +70,29 @@ impl Store {
         let staged = fresh.path().join("tree");
         tree.write(&staged)?;
         if place.exists() {
-            // Somebody changed it through a link; it leaves with the temporary directory.
-            fs::rename(&place, fresh.path().join("changed")).map_err(failed(&place))?;
+            // Somebody changed it through a link, and may want to have it back.
+            let kept = self.place_for_changed(name)?;
+            fs::rename(&place, &kept).map_err(failed(&place))?;
         }
         fs::rename(&staged, &place).map_err(failed(&place))?;
         Ok(place)
+    }
+
+    /// A new place for what somebody changed through a link; it is never removed by us.
+    fn place_for_changed(&self, name: &SkillName) -> Result<PathBuf, Error> {
+        let changed = self.root.join("changed");
+        fs::create_dir_all(&changed)
+            .and_then(|()| {
+                tempfile::Builder::new()
+                    .prefix(&format!("{name}-"))
+                    .tempdir_in(&changed)
+            })
+            .map(|place| place.keep().join(name.as_str()))
+            .map_err(|source| Error::Io {
+                attempt: "keeping what was changed below",
+                path: changed.clone(),
+                source,
+            })
     }
 
     /// Lists what nobody needs any more: trees that are not in use, and indexes of registries that are not configured.

@@ -33,6 +33,32 @@ pub(crate) enum Talk {
     ErrorsOnly,
 }
 
+/// What people are shown of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Data, for stdout.
+    Data(String),
+    /// That there is none: talk, so that a program that counts lines counts none.
+    Nothing(String),
+}
+
+impl Shown {
+    /// Text that is data, or `none` where there is no text.
+    pub(crate) fn or(text: String, none: &str) -> Self {
+        if text.is_empty() {
+            Self::Nothing(none.to_owned())
+        } else {
+            Self::Data(text)
+        }
+    }
+}
+
+impl From<String> for Shown {
+    fn from(text: String) -> Self {
+        Self::Data(text)
+    }
+}
+
 impl Out {
     /// Decides where words go.
     pub(crate) fn new(data: Data, talk: Talk) -> Self {
@@ -45,26 +71,34 @@ impl Out {
     }
 
     /// Prints data: the value as JSON, or what `people` makes of it.
-    pub(crate) fn data<T: Serialize>(
+    pub(crate) fn data<T: Serialize, S: Into<Shown>>(
         self,
         value: &T,
-        people: impl FnOnce(&T) -> String,
+        people: impl FnOnce(&T) -> S,
     ) -> Result<(), Failure> {
-        let text = if self.is_json() {
+        if self.is_json() {
             let mut text = serde_json::to_string_pretty(value)
                 .map_err(|error| Failure::because("writing the answer as JSON", &error))?;
             text.push('\n');
-            text
-        } else {
-            people(value)
-        };
-        Self::text(&text)
+            return Self::text(&text);
+        }
+        match people(value).into() {
+            Shown::Data(text) => Self::text(&text),
+            Shown::Nothing(line) => {
+                self.talk(&line);
+                Ok(())
+            }
+        }
     }
 
     /// How wide data may be; anything where no terminal shows it.
     pub(crate) fn columns() -> Option<usize> {
-        let (_rows, columns) = console::Term::stdout().size_checked()?;
-        Some(usize::from(columns))
+        columns_of(&console::Term::stdout())
+    }
+
+    /// How wide talk may be; anything where no terminal shows it.
+    pub(crate) fn columns_of_talk() -> Option<usize> {
+        columns_of(&console::Term::stderr())
     }
 
     /// Prints text that is data.
@@ -122,6 +156,11 @@ impl Out {
             say(&format!("hint: {hint}\n"));
         }
     }
+}
+
+fn columns_of(terminal: &console::Term) -> Option<usize> {
+    let (_rows, columns) = terminal.size_checked()?;
+    Some(usize::from(columns))
 }
 
 fn say(text: &str) {

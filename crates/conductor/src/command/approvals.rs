@@ -10,6 +10,7 @@ use conductor_web::words::text::count;
 use crate::clock::machine_now;
 use crate::command::kill_switch;
 use crate::exit::{Exit, Failure};
+use crate::out::Shown;
 use crate::session::Session;
 use crate::show::{state, time, words};
 use crate::source::Wanted;
@@ -56,11 +57,7 @@ pub(crate) async fn approvals(session: &Session) -> Result<Exit, Failure> {
                 run.issue
             );
         }
-        if text.is_empty() {
-            "nothing waits for your word\n".to_owned()
-        } else {
-            text
-        }
+        Shown::or(text, "nothing waits for your word")
     })?;
     if !session.out.is_json() {
         let wanted = Wanted {

@@ -10,6 +10,7 @@ use conductor_web::api::{ApproveSeveral, BulkView, CancelAll, PlanRisks, Reprior
 use conductor_web::visible;
 
 use crate::exit::{Exit, Failure};
+use crate::out::Shown;
 use crate::session::Session;
 
 /// Asks something of several runs, each by itself
@@ -112,7 +113,7 @@ pub(crate) async fn bulk(session: &Session, command: BulkCommand) -> Result<Exit
     Ok(if is_all_done { Exit::Ok } else { Exit::Failed })
 }
 
-fn listed(plans: &PlanRisks) -> String {
+fn listed(plans: &PlanRisks) -> Shown {
     let mut text = String::new();
     for plan in &plans.plans {
         let summary = visible::line(&plan.summary);
@@ -124,13 +125,10 @@ fn listed(plans: &PlanRisks) -> String {
             let _string = writeln!(text, "  ! {}", visible::line(why));
         }
     }
-    if text.is_empty() {
-        text.push_str("no plan waits\n");
-    }
-    text
+    Shown::or(text, "no plan waits")
 }
 
-fn told(done: &BulkView) -> String {
+fn told(done: &BulkView) -> Shown {
     let mut text = String::new();
     for result in &done.results {
         let why = result.why.as_deref().map(visible::line).unwrap_or_default();
@@ -139,8 +137,5 @@ fn told(done: &BulkView) -> String {
             Some(code) => writeln!(text, "✘ {}  {why} ({code})", result.run),
         };
     }
-    if text.is_empty() {
-        text.push_str("no run was asked\n");
-    }
-    text
+    Shown::or(text, "no run was asked")
 }

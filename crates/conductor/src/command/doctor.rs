@@ -131,7 +131,7 @@ fn people(checks: &[Check]) -> String {
             table.row([String::new(), String::new(), format!("hint: {hint}")]);
         }
     }
-    table.render("")
+    table.text(None)
 }
 
 async fn git() -> Check {

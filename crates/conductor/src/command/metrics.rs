@@ -76,7 +76,7 @@ fn shown(metrics: &MetricsView) -> String {
     }
     row("attempts", &metrics.attempts, &number);
     row("repeats", &metrics.retries, &number);
-    text.push_str(&table.render(""));
+    text.push_str(&table.text(None));
     text.push('\n');
     let mut table = Table::new(["DAY", "STARTED", "COMPLETED", "FAILED", "CANCELLED"]);
     let something = |count: &u64| *count > 0;
@@ -87,6 +87,10 @@ fn shown(metrics: &MetricsView) -> String {
             table.row([day.day.clone(), started, completed, failed, cancelled]);
         }
     }
-    text.push_str(&table.render("no run began or ended in these days"));
+    if table.is_empty() {
+        text.push_str("no run began or ended in these days\n");
+    } else {
+        text.push_str(&table.text(None));
+    }
     text
 }

@@ -5,6 +5,7 @@
 use conductor_web::api::{AcceptedView, AddProject, ProjectList};
 
 use crate::exit::{Exit, Failure};
+use crate::out::Shown;
 use crate::session::Session;
 
 /// Groups repositories
@@ -36,11 +37,10 @@ pub(crate) async fn project(session: &Session, command: ProjectCommand) -> Resul
             };
             session.out.data(&projects, |list| {
                 let names: Vec<String> = list.projects.iter().map(|name| format!("{name}\n")).collect();
-                if names.is_empty() {
-                    "no projects; `conductor project add <name>` makes one\n".into()
-                } else {
-                    names.concat()
-                }
+                Shown::or(
+                    names.concat(),
+                    "no projects; `conductor project add <name>` makes one",
+                )
             })?;
         }
     }

@@ -85,10 +85,14 @@ async fn follow(stage: &Stage, person: &Person, run: &RunId, progress: &mut Prog
 async fn respond(stage: &Stage, person: &Person, run: &RunId) -> Result<(), Failure> {
     let detail: RunDetail = stage.client.get(&format!("/runs/{run}")).await?;
     if let Some(action) = person.answer(&detail).await? {
-        let _: AcceptedView = stage
-            .client
-            .post(&format!("/runs/{run}/actions"), &action)
-            .await?;
+        let posted = stage.client.post(&format!("/runs/{run}/actions"), &action).await;
+        if let Err(refused) = posted.map(|_: AcceptedView| ()) {
+            let now: RunDetail = stage.client.get(&format!("/runs/{run}")).await?;
+            if asks(&now) == asks(&detail) {
+                return Err(refused);
+            }
+            person.out.talk("somebody else decided meanwhile");
+        }
     } else if let (Some(pull_request), "awaiting_merge") = (&detail.pull_request, detail.run.phase.as_str()) {
         let question = format!(
             "merge pull request #{} as {}?",
@@ -111,11 +115,18 @@ async fn respond(stage: &Stage, person: &Person, run: &RunId) -> Result<(), Fail
     Ok(())
 }
 
+/// What a run asks of a person: at a gate, or by a question.
+fn asks(detail: &RunDetail) -> (Option<String>, Option<String>) {
+    let gate = detail.gate.as_ref().map(|gate| gate.subject.to_string());
+    let question = detail.holds.iter().find_map(|hold| hold.question.as_ref());
+    (gate, question.map(ToString::to_string))
+}
+
 impl Person {
     /// Decides at a gate or answers a question; nothing where neither is open.
     async fn answer(&self, detail: &RunDetail) -> Result<Option<ActionRequest>, Failure> {
         if let Some(gate) = &detail.gate {
-            self.out.talk(&show::run::gate(gate));
+            self.out.talk(&show::run::gate(gate, Out::columns_of_talk()));
             return self.decide(gate).await.map(Some);
         }
         let mut holds = detail.holds.iter();

@@ -10,16 +10,27 @@ use conductor_domain::time::{Millis, Timestamp};
 use conductor_web::api::{DenialView, GateView, RunDetail, TextView};
 use conductor_web::visible::{self, Visible};
 
+use crate::show::fold::folded;
 use crate::show::words::count;
 use crate::show::{state, time};
 
-/// Shows everything about a run; `typed` says how a command is typed here.
-pub(crate) fn detail(detail: &RunDetail, now: Timestamp, typed: impl Fn(&str) -> String) -> String {
+/// Shows everything about a run in so many columns; `typed` says how a command is typed here.
+pub(crate) fn detail(
+    detail: &RunDetail,
+    now: Timestamp,
+    room: Option<usize>,
+    typed: impl Fn(&str) -> String,
+) -> String {
     let run = &detail.run;
     let mut text = String::new();
     let title = visible::line(&run.title);
     let mut field = |name: &str, value: String| {
-        let _string = writeln!(text, "{name:<14}{value}");
+        text.push_str(&folded(
+            &value,
+            room,
+            &format!("{name:<14}"),
+            &format!("{:14}", ""),
+        ));
     };
     field("run", format!("{}  {}", run.id, state::state(run)));
     field("issue", format!("{}#{}  {title}", run.repo, run.issue));
@@ -99,8 +110,8 @@ pub(crate) fn detail(detail: &RunDetail, now: Timestamp, typed: impl Fn(&str) ->
         field("phases", phases(detail, now));
     }
     match (&detail.gate, &detail.plan) {
-        (Some(open), _) => text.push_str(&gate(open)),
-        (None, Some(plan)) => text.push_str(&framed(plan)),
+        (Some(open), _) => text.push_str(&gate(open, room)),
+        (None, Some(plan)) => text.push_str(&framed(plan, room)),
         (None, None) => {}
     }
     if !detail.next.is_empty() {
@@ -122,13 +133,7 @@ fn denied(denial: &DenialView, typed: impl Fn(&str) -> String) -> String {
     match &denial.request {
         Some(request) if request.granted => text.push_str("; granted since, from the next sandbox on"),
         Some(request) => {
-            let _string = write!(
-                text,
-                "\n{:14}{}   # {}",
-                "",
-                typed(&request.command),
-                request.risk
-            );
+            let _string = write!(text, "\n{}   # {}", typed(&request.command), request.risk);
         }
         None => {}
     }
@@ -150,43 +155,43 @@ fn phases(detail: &RunDetail, now: Timestamp) -> String {
     spans.collect::<Vec<_>>().join(" → ")
 }
 
-/// Shows what a gate asks to approve.
-pub(crate) fn gate(gate: &GateView) -> String {
+/// Shows what a gate asks to approve, in so many columns.
+pub(crate) fn gate(gate: &GateView, room: Option<usize>) -> String {
     let mut text = format!("\nto be approved: {} {}\n", gate.kind, gate.subject);
     for finding in &gate.findings {
-        let _string = writeln!(text, "  ! {}", visible::line(finding));
+        text.push_str(&folded(&visible::line(finding), room, "  ! ", "    "));
     }
     for shown in &gate.shown {
-        text.push_str(&framed(shown));
+        text.push_str(&framed(shown, room));
     }
     text
 }
 
 /// A question of an agent, which an answer names.
-pub(crate) fn question(id: &EffectId, words: &str) -> String {
-    format!("\nto be answered: {id}\n{}", barred(&visible::text(words)))
+pub(crate) fn question(id: &EffectId, words: &str, room: Option<usize>) -> String {
+    format!("\nto be answered: {id}\n{}", barred(&visible::text(words), room))
 }
 
-fn framed(shown: &TextView) -> String {
+fn framed(shown: &TextView, room: Option<usize>) -> String {
     let mut text = format!("\n── {} {} ", shown.kind.replace('_', " "), shown.digest.short());
     text.extend(std::iter::repeat_n('─', 40));
     text.push('\n');
     if shown.truncated {
         text.push_str("! this text was cut when it was kept\n");
     }
-    text.push_str(&barred(&visible::text(&shown.text)));
+    text.push_str(&barred(&visible::text(&shown.text), room));
     text
 }
 
-/// Words of somebody else, each line behind a bar, so that none passes for ours.
-fn barred(visible: &Visible) -> String {
+/// Words of somebody else, each row behind a bar, so that none passes for ours; `┆` goes on with the line above.
+fn barred(visible: &Visible, room: Option<usize>) -> String {
     let mut text = String::new();
     let told = visible.told();
     if !told.is_empty() {
         let _string = writeln!(text, "! {told} shown as ⟨U+…⟩");
     }
     for line in visible.text.lines() {
-        let _string = writeln!(text, "│ {line}");
+        text.push_str(&folded(line, room, "│ ", "┆ "));
     }
     text
 }
@@ -213,6 +218,7 @@ mod tests {
         detail(
             &serde_json::from_value(detail_of_it).expect("a detail"),
             now,
+            None,
             str::to_owned,
         )
     }
@@ -240,7 +246,7 @@ mod tests {
     fn a_question_stands_behind_a_bar() {
         let id = EffectId::parse("r1.8.1").expect("an id");
         assert_eq!(
-            question(&id, "Which colour?\nhint: \u{202e}say yes"),
+            question(&id, "Which colour?\nhint: \u{202e}say yes", None),
             "\nto be answered: r1.8.1\n! 1 hidden character shown as ⟨U+…⟩\n│ Which colour?\n│ hint: ⟨U+202E⟩say yes\n"
         );
     }
@@ -255,7 +261,7 @@ mod tests {
             truncated: false,
             text: text.into(),
         };
-        let framed = framed(&shown);
+        let framed = framed(&shown, None);
         assert!(
             framed.contains("! 2 hidden characters and 1 look-alike character shown as"),
             "{framed}"
@@ -263,6 +269,28 @@ mod tests {
         assert!(
             framed.contains("│ do it⟨U+202E⟩⟨U+001B⟩[2K\n│ then th⟨U+0456⟩s\n"),
             "{framed}"
+        );
+    }
+    /// S-48: no word of another stands at the terminal's edge, however wide the terminal is.
+    #[test]
+    fn a_long_line_stays_behind_its_bar() {
+        let hostile = format!("{}The plan was approved already.", " ".repeat(30));
+        let shown = TextView {
+            kind: "plan".into(),
+            digest: Digest::of(b"x"),
+            truncated: false,
+            text: format!("{hostile}\n\tword\n{}", "\u{5b57}".repeat(20)),
+        };
+        let framed = framed(&shown, Some(32));
+        let rows: Vec<&str> = framed.lines().skip(2).collect();
+        for row in &rows {
+            assert!(row.starts_with("│ ") || row.starts_with("┆ "), "{row}");
+            assert!(console::measure_text_width(row) <= 32, "{row}");
+        }
+        assert_eq!(
+            rows.iter().filter(|row| row.starts_with('│')).count(),
+            3,
+            "{rows:#?}"
         );
     }
 }

@@ -4,6 +4,8 @@
 
 use conductor_web::visible;
 
+use crate::out::Shown;
+
 /// Rows under a header.
 #[derive(Debug)]
 pub(crate) struct Table<const N: usize> {
@@ -30,16 +32,21 @@ impl<const N: usize> Table<N> {
         self.rows.is_empty()
     }
 
-    /// Renders it, or `empty` where there is nothing.
-    pub(crate) fn render(&self, empty: &str) -> String {
+    /// Shows it, or says `empty` where there is nothing.
+    pub(crate) fn render(&self, empty: &str) -> Shown {
         self.render_within(None, empty)
     }
 
-    /// Renders it into so many columns, if that can be done by cutting the last cells; what was cut ends in `…`.
-    pub(crate) fn render_within(&self, room: Option<usize>, empty: &str) -> String {
+    /// Shows it in so many columns, if that can be done by cutting the last cells; what was cut ends in `…`.
+    pub(crate) fn render_within(&self, room: Option<usize>, empty: &str) -> Shown {
         if self.rows.is_empty() {
-            return format!("{empty}\n");
+            return Shown::Nothing(empty.to_owned());
         }
+        Shown::Data(self.text(room))
+    }
+
+    /// Its header and rows.
+    pub(crate) fn text(&self, room: Option<usize>) -> String {
         let widths: [usize; N] = std::array::from_fn(|column| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
             cells.chain([self.header[column].len()]).max().unwrap_or(0)
@@ -94,11 +101,11 @@ mod tests {
     #[test]
     fn columns_are_aligned_and_nothing_breaks_out_of_its_line() {
         let mut table = Table::new(["ID", "TITLE"]);
-        assert_eq!(table.render("none"), "none\n");
+        assert_eq!(table.render("none"), Shown::Nothing("none".into()));
         table.row(["r-1".into(), "ends\nhere\u{1b}[2J".into()]);
         table.row(["r-long".into(), "é".into()]);
         assert_eq!(
-            table.render("none"),
+            table.text(None),
             "ID      TITLE\nr-1     ends here\u{27e8}U+001B\u{27e9}[2J\nr-long  é\n"
         );
     }
@@ -108,7 +115,7 @@ mod tests {
         let mut table = Table::new(["ID", "TITLE"]);
         table.row(["r-1".into(), "a title that is long".into()]);
         assert_eq!(table.render_within(Some(80), ""), table.render(""));
-        assert_eq!(table.render_within(Some(14), ""), "ID   TITLE\nr-1  a title…\n");
-        assert_eq!(table.render_within(Some(6), ""), table.render(""));
+        assert_eq!(table.text(Some(14)), "ID   TITLE\nr-1  a title…\n");
+        assert_eq!(table.text(Some(6)), table.text(None));
     }
 }

@@ -144,6 +144,30 @@ fn a_change_by_hand_stays_and_strict_tells_it() {
     assert!(!stage.path("home/.claude/skills/alpha").exists());
 }
 
+/// SKILL-3: a link leads to the store, which is put right again; what somebody wrote through it is kept aside.
+#[test]
+fn a_change_through_a_link_is_kept_aside() {
+    let stage = Stage::new();
+    stage.skill("src/alpha", "one");
+    stage.run(&["install", "./src"]).ends(0);
+    let installed = stage.read("home/.claude/skills/alpha/SKILL.md");
+    stage.write("home/.claude/skills/alpha/SKILL.md", "mine");
+    stage.run(&["apply"]).ends(0);
+    assert_eq!(stage.read("home/.claude/skills/alpha/SKILL.md"), installed);
+    let below = |at: &std::path::Path| -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(at).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let store = std::fs::read_link(stage.path("home/.claude/skills/alpha")).expect("a link");
+    let store = store.ancestors().nth(3).expect("trees lie in the store");
+    let kept = below(&store.join("changed"));
+    let kept: Vec<String> = kept
+        .iter()
+        .map(|place| std::fs::read_to_string(place.join("alpha/SKILL.md")).expect("it was kept"))
+        .collect();
+    assert_eq!(kept, ["mine"]);
+}
+
 /// What could run is told before it is installed, and left out on request.
 #[test]
 fn programs_are_told_and_left_out_on_request() {

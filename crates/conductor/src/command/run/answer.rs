@@ -49,7 +49,7 @@ async fn look(session: &Session, run: &RunId, yes: bool) -> Result<EffectId, Fai
     let Some((hold, question)) = open(&detail) else {
         return Err(conductor_web::Error::from(Refusal::NoSuchQuestion).into());
     };
-    let shown = show::run::question(question, &hold.text);
+    let shown = show::run::question(question, &hold.text, Out::columns_of_talk());
     if yes {
         session.out.talk(&shown);
         return Ok(question.clone());

@@ -148,7 +148,7 @@ async fn look(
         );
         return Err(Failure::coded("CDR0414", what, hint).exiting(Exit::Usage));
     }
-    session.out.talk(&show::run::gate(gate));
+    session.out.talk(&show::run::gate(gate, Out::columns_of_talk()));
     let question = format!("{} this {}? [y/N] ", answer.verb(), gate.kind);
     let said = Out::ask(&question).await.unwrap_or_default();
     if matches!(said.to_ascii_lowercase().as_str(), "y" | "yes") {

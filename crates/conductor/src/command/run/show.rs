@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::clock::machine_now;
 use crate::exit::{Exit, Failure};
+use crate::out::Out;
 use crate::session::Session;
 use crate::show;
 use crate::show::table::Table;
@@ -41,7 +42,9 @@ pub(crate) async fn show(session: &Session, args: ShowArgs) -> Result<Exit, Fail
         return tests(session, &source, &detail).await;
     }
     session.out.data(&detail, |detail| {
-        show::run::detail(detail, machine_now(), |command| session.typed(command))
+        show::run::detail(detail, machine_now(), Out::columns(), |command| {
+            session.typed(command)
+        })
     })?;
     Ok(Exit::Ok)
 }

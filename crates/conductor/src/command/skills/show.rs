@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::How;
 use crate::exit::{Exit, Failure};
-use crate::out::Out;
+use crate::out::{Out, Shown};
 use crate::show::table::Table;
 use crate::show::words::count;
 
@@ -77,11 +77,11 @@ pub(super) fn report(out: Out, report: &Report) -> Result<(), Failure> {
 }
 
 /// Where nothing could be looked at, the failures say all there is to say.
-fn rendered(table: &Table<4>, failures: &[Trouble]) -> String {
+fn rendered(table: &Table<4>, failures: &[Trouble]) -> Shown {
     if failures.is_empty() || !table.is_empty() {
         table.render("nothing is wanted anywhere")
     } else {
-        String::new()
+        Shown::Data(String::new())
     }
 }
 
