@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conductor_domain::role::Role;
-use conductor_port::agent::ToolRequest;
+use conductor_port::agent::{Misfit, ToolRequest};
 use conductor_port::executor::Pattern;
 use conductor_tools::{Lease, Offers, Server, door};
 use serde_json::{Value, json};
@@ -222,6 +222,63 @@ async fn what_is_wrong_is_said_and_logged_and_nothing_is_called() {
         "{}",
         said.len()
     );
+}
+
+/// TOOL-4: a call whose parameters are none is a call all the same: it is logged, and what is wrong with it is said.
+#[tokio::test]
+async fn a_call_that_cannot_be_read_is_said_to_be_wrong_and_logged() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Planner, told.clone()).await;
+    let no_name = "`name` must be there and be a text";
+    let no_object = "`arguments` must be an object, not a text, a list or a number";
+    let twice = "a member is there twice, or is of the wrong type";
+    let mut tried = vec![];
+    for (params, tool, reason) in [
+        (
+            r#"{"arguments":"{\"path\":\"a.txt\"}","name":"view"}"#,
+            "view",
+            no_object,
+        ),
+        (r#"{"arguments":["a.txt"],"name":"view"}"#, "view", no_object),
+        (r#"{"arguments":5,"name":"bash"}"#, "bash", no_object),
+        (r#"{"arguments":"x","name":"no_such"}"#, "unknown", no_object),
+        (r#"{"arguments":{}}"#, "unknown", no_name),
+        (r#"{"name":7}"#, "unknown", no_name),
+        (r#"["view"]"#, "unknown", no_name),
+        ("5", "unknown", no_name),
+        (r#"{"_meta":5,"name":"view"}"#, "view", twice),
+        (r#"{"name":"view","name":"view"}"#, "view", twice),
+    ] {
+        client
+            .say(&format!(
+                r#"{{"jsonrpc":"2.0","id":"bad","method":"tools/call","params":{params}}}"#
+            ))
+            .await;
+        let answer = client.hear().await;
+        let error = json!({ "code": -32602, "message": reason });
+        assert_eq!(
+            answer,
+            json!({ "jsonrpc": "2.0", "id": "bad", "error": error }),
+            "{params}"
+        );
+        // Of what is there twice the last is kept.
+        let arguments = params.replace(r#""name":"view","name""#, r#""name""#);
+        tried.push(Misfit {
+            tool,
+            arguments,
+            reason: reason.to_owned(),
+        });
+    }
+    client
+        .say(r#"{"jsonrpc":"2.0","id":"bad","method":"tools/call"}"#)
+        .await;
+    assert_eq!(client.hear_refusal().await, refusal(-32602, json!("bad")));
+    tried.push(Misfit {
+        tool: "unknown",
+        arguments: "null".to_owned(),
+        reason: no_name.to_owned(),
+    });
+    assert_eq!((told.asked(), told.misfits()), (vec![], tried));
 }
 
 /// TOOL-4: a call that its client takes back is done to its end, and so logged by whoever does it; the client hears no more
