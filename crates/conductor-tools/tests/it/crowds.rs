@@ -166,7 +166,7 @@ async fn one_client_on_pipes_has_no_more_under_way() {
 }
 
 /// Says one line after the other on two small pipes, and counts the bytes that were taken.
-async fn flood(lines: impl Iterator<Item = String> + Send + 'static) -> (Arc<AtomicUsize>, DuplexStream) {
+fn flood(lines: impl Iterator<Item = String> + Send + 'static) -> (Arc<AtomicUsize>, DuplexStream) {
     let (mut write, there) = tokio::io::duplex(4096);
     let (here, read) = tokio::io::duplex(4096);
     let lease = Lease::grant().expect("a lease");
@@ -198,6 +198,12 @@ async fn until_it_stands_still(taken: &AtomicUsize) -> usize {
     before
 }
 
+/// What is said on and on, how many bytes of it are too many, and the line of each number.
+type Flood = (&'static str, usize, Box<dyn Fn(usize) -> String + Send>);
+
+const SMALL: usize = 64 << 10;
+const LARGE: usize = 16 << 20;
+
 /// TOOL-1: a client that reads none of its answers is not read on for long, whatever it says, so that what it is owed waits
 /// in its own memory.
 #[tokio::test]
@@ -209,9 +215,7 @@ async fn a_client_that_reads_nothing_is_not_read_for_long() {
             "x".repeat(1 << 20)
         )
     };
-    const SMALL: usize = 64 << 10;
-    const LARGE: usize = 16 << 20;
-    let floods: Vec<(&str, usize, Box<dyn Fn(usize) -> String + Send>)> = vec![
+    let floods: Vec<Flood> = vec![
         ("requests", SMALL, Box::new(move |n| listing(&n.to_string()))),
         ("requests of one id", SMALL, Box::new(move |_| listing("1"))),
         ("no JSON", SMALL, Box::new(|_| "{".repeat(40))),
@@ -224,7 +228,7 @@ async fn a_client_that_reads_nothing_is_not_read_for_long() {
     ];
     for (what, most, line) in floods {
         let bytes = line(0).len();
-        let (taken, _unread) = flood((0..4 * most / bytes).map(line)).await;
+        let (taken, _unread) = flood((0..4 * most / bytes).map(line));
         let taken = until_it_stands_still(&taken).await;
         assert!(taken < most, "{what}: {taken} bytes were taken");
     }
@@ -235,7 +239,7 @@ async fn a_client_that_reads_nothing_is_not_read_for_long() {
 async fn a_client_that_reads_late_gets_every_answer() {
     let requests = 2000;
     let listing = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
-    let (taken, read) = flood((0..requests).map(listing)).await;
+    let (taken, read) = flood((0..requests).map(listing));
     until_it_stands_still(&taken).await;
     let mut heard = BufReader::new(read).lines();
     let mut answered = BTreeSet::new();
