@@ -11,6 +11,7 @@ mod log;
 mod rules;
 mod speech;
 mod worktree;
+mod diff;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

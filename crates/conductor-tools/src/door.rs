@@ -16,7 +16,6 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rand::TryRngCore as _;
 use rmcp::ServiceExt as _;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -26,10 +25,11 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
 use crate::listen::{self, Bounds};
+use crate::pipes::Pipes;
 use crate::server::{Server, Shelf};
 
 /// The longest message of a client: a file of the largest size, with room for its escapes.
-const MAX_MESSAGE: usize = 20 * 1024 * 1024;
+pub(crate) const MAX_MESSAGE: usize = 20 * 1024 * 1024;
 
 /// How often an open stream says that it is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -89,8 +89,10 @@ pub async fn over_pipes<S: Shelf>(
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> io::Result<()> {
-    let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_MESSAGE);
-    let running = match server.serve_with_ct(transport, lease.ended.clone()).await {
+    let running = match server
+        .serve_with_ct(Pipes::new(read, write), lease.ended.clone())
+        .await
+    {
         Ok(running) => running,
         // A client that leaves before it has said anything is no error of ours.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -287,6 +287,18 @@ impl Shelf for Offers {
             Err(fault) => failed(name, &fault),
         })
     }
+
+    async fn misfit(&self, parameters: Value, reason: &str) -> Option<CallToolResult> {
+        let name = parameters["name"].as_str().and_then(known);
+        let tool = name.unwrap_or("unknown");
+        let call = Misfit {
+            tool,
+            arguments: parameters.to_string(),
+            reason: reason.to_owned(),
+        };
+        let logged = self.tools.misfit(call).await;
+        logged.err().map(|fault| failed(tool, &fault))
+    }
 }
 
 fn failed(name: &str, fault: &Fault) -> CallToolResult {

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, InitializeResult,
-    JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ServerCapabilities, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ErrorCode, Implementation, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ProgressToken, ServerCapabilities, Tool,
 };
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 /// Tools that can be listed and called.
@@ -23,6 +24,9 @@ pub trait Shelf: Send + Sync + 'static {
 
     /// Calls one; `None` when there is none of that name.
     async fn call(&self, name: &str, arguments: JsonObject, progress: &Progress) -> Option<CallToolResult>;
+
+    /// Takes note of a call whose parameters could not be read; `None` when that is done.
+    async fn misfit(&self, parameters: Value, reason: &str) -> Option<CallToolResult>;
 }
 
 /// Tells the client how far a call is, if it asked for that.
@@ -46,6 +50,9 @@ impl Progress {
 
 /// How many calls may be under way at once; an agent that waits for its answers has far fewer.
 const CALLS: usize = 16;
+
+/// The method that calls a tool.
+pub(crate) const CALL: &str = "tools/call";
 
 /// Serves a shelf.
 pub struct Server<S> {
@@ -79,6 +86,23 @@ impl<S: Shelf> Server<S> {
     }
 }
 
+fn busy() -> CallToolResult {
+    let busy = format!("busy: {CALLS} calls are under way already; wait for one and try again");
+    CallToolResult::error(vec![ContentBlock::text(busy)])
+}
+
+/// Tells why nobody could read the parameters of a call; they may be of any length, and are not repeated.
+fn flaw(parameters: &Value) -> &'static str {
+    let arguments = &parameters["arguments"];
+    if !parameters["name"].is_string() {
+        "`name` must be there and be a text"
+    } else if !arguments.is_object() && !arguments.is_null() {
+        "`arguments` must be an object, not a text, a list or a number"
+    } else {
+        "a member is there twice, or is of the wrong type"
+    }
+}
+
 impl<S: Shelf> ServerHandler for Server<S> {
     fn get_info(&self) -> InitializeResult {
         InitializeResult::new(ServerCapabilities::builder().enable_tools().build())
@@ -100,8 +124,7 @@ impl<S: Shelf> ServerHandler for Server<S> {
     ) -> Result<CallToolResponse, ErrorData> {
         // Not a call yet: nothing is done, so nothing is logged, or the log would take the flood instead.
         let Ok(_seat) = self.seats.try_acquire() else {
-            let busy = format!("busy: {CALLS} calls are under way already; wait for one and try again");
-            return Ok(CallToolResult::error(vec![ContentBlock::text(busy)]).into());
+            return Ok(busy().into());
         };
         let token = context.meta.get_progress_token();
         let progress = Progress(token.map(|token| (context.peer.clone(), token)));
@@ -112,5 +135,29 @@ impl<S: Shelf> ServerHandler for Server<S> {
         // A name that nobody gave may be of any length, and is not repeated.
         let unknown = || ErrorData::invalid_params("there is no tool of this name", None);
         answer.map(CallToolResponse::from).ok_or_else(unknown)
+    }
+
+    /// Answers what the SDK has no request for; a call with parameters that are none comes here, and is a call all the same
+    /// (TOOL-4).
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != CALL {
+            let unknown = "there is no method of this name";
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, unknown, None));
+        }
+        let parameters = request.params.unwrap_or_default();
+        let reason = flaw(&parameters);
+        let answer = match self.seats.try_acquire() {
+            Ok(_seat) => self.shelf.misfit(parameters, reason).await,
+            Err(_all_taken) => Some(busy()),
+        };
+        let answer = answer.ok_or_else(|| ErrorData::invalid_params(reason, None))?;
+        let answer = serde_json::to_value(answer);
+        answer
+            .map(CustomResult)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 }

@@ -40,9 +40,16 @@ case $1 in
     git status --porcelain=v1 --branch --ignore-submodules=dirty
     ;;
   diff)
-    # A file that git does not know yet is part of what was done.
-    add --intent-to-add --all \
-      && git diff --no-color --no-ext-diff --no-textconv --submodule=short --ignore-submodules=dirty HEAD --
+    # A file that git does not know yet is part of what was done. What goes wrong is said after all the rest: in the midst of
+    # it, it could break the line that tells whose the next lines are.
+    add --intent-to-add --all && {
+      exec 3>&1
+      wrong=$(git diff --no-color --no-ext-diff --no-textconv --submodule=short --ignore-submodules=dirty \
+        --no-relative --src-prefix=a/ --dst-prefix=b/ HEAD -- 2>&1 >&3)
+      ended=$?
+      printf '%s' "${wrong:+$wrong$'\n'}"
+      exit "$ended"
+    }
     ;;
   commit)
     add --all \

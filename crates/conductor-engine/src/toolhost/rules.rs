@@ -176,7 +176,7 @@ fn described(request: &ToolRequest, redact: &dyn Fn(&str) -> String) -> (String,
         }
         ToolRequest::CreateFile { path, content } => (
             path.clone(),
-            json!({ "path": redact(path), "content": Digest::of(content) }),
+            json!({ "path": redact(path), "content": content_digest(content, redact) }),
         ),
         ToolRequest::StrReplace { path, old, new } => (
             path.clone(),
@@ -197,6 +197,14 @@ fn described(request: &ToolRequest, redact: &dyn Fn(&str) -> String) -> (String,
         ToolRequest::SubmitReview(draft) => ("review".to_owned(), json!(redact(&canonical(draft)))),
         ToolRequest::SubmitTestReport(draft) => ("test report".to_owned(), json!(redact(&canonical(draft)))),
         ToolRequest::AskHuman { question } => ("a human".to_owned(), json!({ "question": redact(question) })),
+    }
+}
+
+/// Takes the digest of a content without its secrets, from which they could be guessed; none are found in what is no text.
+fn content_digest(content: &[u8], redact: &dyn Fn(&str) -> String) -> Digest {
+    match std::str::from_utf8(content) {
+        Ok(text) => Digest::of(redact(text).as_bytes()),
+        Err(_) => Digest::of(content),
     }
 }
 
@@ -450,6 +458,27 @@ mod tests {
         assert_eq!(entry.decision, "deny");
         assert!(entry.target.starts_with("echo [redacted] xxx"));
         assert_eq!(entry.target.chars().count(), MAX_TARGET + 1);
+    }
+
+    /// SEC-3, S-47: the log holds nothing that a secret in a new file could be guessed from, and no approval counts for two
+    /// contents that differ only in theirs.
+    #[test]
+    fn a_secret_in_a_new_file_reaches_neither_hash_nor_approval() {
+        let redact = |text: &str| text.replace("s3same", "[redacted]").replace("0pen", "[redacted]");
+        let file = |content: &str| ToolRequest::CreateFile {
+            path: "a".to_owned(),
+            content: content.into(),
+        };
+        let hash = |content: &str| {
+            let request = file(content);
+            let verdict = judge(Role::Implementer, &request, Whose::Own);
+            entry(&request, &verdict, &redact).payload_hash
+        };
+        assert_eq!(hash("key: s3same"), hash("key: 0pen"));
+        assert_ne!(hash("key: s3same"), hash("lock: s3same"));
+        for content in ["key: s3same", "key: 0pen", "key: [redacted]"] {
+            assert!(words(&file(content), &redact).is_err(), "{content}");
+        }
     }
 
     /// S-47, S-49, TOOL-4b: what a person approves is whole and plain, and two calls never look the same.

@@ -11,10 +11,14 @@ use conductor_port::executor::{
     Command, CommandResult, Entry, EntryKind, FileRefusal, Found, Match, Sandbox,
 };
 
+use super::diff;
 use super::log::Reach;
 
 /// The most bytes of a command's output that an agent is shown.
 const MAX_OUTPUT: usize = 256 * 1024;
+
+/// The most bytes of a diff that are read, to show some of them.
+const MAX_DIFF: usize = 4 * 1024 * 1024;
 
 /// How many places of an ambiguous text are shown, and how much of each line.
 const PLACES: usize = 10;
@@ -52,8 +56,9 @@ pub(super) fn reach(request: &ToolRequest) -> Reach {
     }
 }
 
-/// Does a call; `None` when it is none of the sandbox. What `may_see` refuses is left out of lists and searches: whoever may
-/// look at a directory need not be one who may look at all of it (SEC-1).
+/// Does a call; `None` when it is none of the sandbox. What `may_see` refuses is left out of lists, searches, diffs and
+/// of what is said of a text: whoever may look at a directory, or write a file, need not be one who may look at all of it
+/// (SEC-1).
 pub(super) async fn act(
     sandbox: &dyn Sandbox,
     time: Millis,
@@ -67,7 +72,9 @@ pub(super) async fn act(
             answered(answer.map(|()| b"created".to_vec()))
         }
         ToolRequest::StrReplace { path, old, new } => match sandbox.str_replace(path, old, new).await? {
-            Err(FileRefusal::Ambiguous { path, lines }) => ambiguous(sandbox, path, lines).await?,
+            Err(FileRefusal::Ambiguous { path: named, lines }) if may_see(path) => {
+                ambiguous(sandbox, named, lines).await?
+            }
             answer => answered(answer.map(|()| b"replaced".to_vec())),
         },
         ToolRequest::ListFiles { path } => {
@@ -82,7 +89,7 @@ pub(super) async fn act(
         }
         ToolRequest::Bash { command } => run(sandbox, time, &["bash", "-c", command]).await?,
         ToolRequest::GitStatus => run(sandbox, time, &["bash", "-c", GIT, "git", "status"]).await?,
-        ToolRequest::GitDiff => run(sandbox, time, &["bash", "-c", GIT, "git", "diff"]).await?,
+        ToolRequest::GitDiff => differing(sandbox, time, may_see).await?,
         ToolRequest::GitCommit { message } => {
             run(sandbox, time, &["bash", "-c", GIT, "git", "commit", message]).await?
         }
@@ -128,23 +135,56 @@ async fn ambiguous(sandbox: &dyn Sandbox, path: String, lines: Vec<usize>) -> Re
     Ok(acted)
 }
 
+/// Shows what differs. Of a diff with a gap nothing is shown: nobody knows whose the lines behind it are.
+async fn differing(
+    sandbox: &dyn Sandbox,
+    time: Millis,
+    may_see: &(dyn Fn(&str) -> bool + Sync),
+) -> Result<Acted, Fault> {
+    let mut seen = ran(sandbox, time, MAX_DIFF, &["bash", "-c", GIT, "git", "diff"]).await?;
+    if seen.truncated {
+        seen.output = b"[there is too much to be looked at: let git_status name the files]".to_vec();
+        return Ok(acted(seen));
+    }
+    let (shown, hidden) = diff::only(&seen.output, may_see);
+    seen.truncated = shown.len() > MAX_OUTPUT;
+    seen.output = shown;
+    seen.output.truncate(MAX_OUTPUT);
+    if hidden > 0 {
+        let told = format!("\n[{hidden} could not be looked at]");
+        seen.output.extend_from_slice(told.as_bytes());
+    }
+    Ok(acted(seen))
+}
+
 async fn run(sandbox: &dyn Sandbox, time: Millis, argv: &[&str]) -> Result<Acted, Fault> {
-    let seen = sandbox
-        .bash(Command {
-            argv: argv.iter().map(|&word| word.to_owned()).collect(),
-            environment: vec![],
-            time,
-            output: MAX_OUTPUT,
-            listener: None,
-        })
-        .await?;
+    ran(sandbox, time, MAX_OUTPUT, argv).await.map(acted)
+}
+
+async fn ran(
+    sandbox: &dyn Sandbox,
+    time: Millis,
+    most: usize,
+    argv: &[&str],
+) -> Result<CommandResult, Fault> {
+    let command = Command {
+        argv: argv.iter().map(|&word| word.to_owned()).collect(),
+        environment: vec![],
+        time,
+        output: most,
+        listener: None,
+    };
+    sandbox.bash(command).await
+}
+
+fn acted(seen: CommandResult) -> Acted {
     let ending = seen.ending.to_string();
-    Ok(Acted {
+    Acted {
         answer: ToolAnswer::Done {
             output: shown(seen, &ending),
         },
         result: ending,
-    })
+    }
 }
 
 fn shown(seen: CommandResult, ending: &str) -> Vec<u8> {

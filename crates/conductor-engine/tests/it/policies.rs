@@ -9,7 +9,7 @@ use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
 use conductor_domain::fault::Fault;
 use conductor_domain::hold::{Hold, HoldKind};
-use conductor_domain::id::{OperatorName, RunId};
+use conductor_domain::id::{EffectId, OperatorName, RunId};
 use conductor_domain::input::Input;
 use conductor_domain::instance::{InstanceInput, InstanceRefusal};
 use conductor_domain::invocation::Purpose;
@@ -17,13 +17,16 @@ use conductor_domain::phase::Phase;
 use conductor_domain::plan::MAX_TEXT;
 use conductor_domain::policy::{LockedPolicy, PolicyLayer, PolicyScope};
 use conductor_domain::refusal::Refusal;
+use conductor_domain::role::Role;
 use conductor_domain::spec::{PolicyVersion, RunSpec};
-use conductor_engine::Ports;
-use conductor_engine::redact::{Passing, Redact};
+use conductor_domain::testing::Ending;
+use conductor_domain::time::Millis;
+use conductor_engine::redact::{KnownForms, Passing, Redact};
+use conductor_engine::{Alone, Ports, Without};
 use conductor_policy::authority::{Authority, SHIPPED};
-use conductor_port::agent::{Agent as _, AgentEnd, ToolAnswer, ToolRequest};
+use conductor_port::agent::{Agent as _, AgentEnd, ToolAnswer, ToolRequest, Tools as _};
 use conductor_port::blobs::{Blobs, KeptBytes, ToolLog as _};
-use conductor_port::executor::Pattern;
+use conductor_port::executor::{Command, CommandResult, Entry, FileRefusal, Found, Match, Pattern, Sandbox};
 use conductor_port::inbox::{Inbox as _, SubmitError};
 use conductor_port::views::Views as _;
 use conductor_testkit::agent::FakeAgent;
@@ -435,6 +438,133 @@ async fn what_may_not_be_viewed_is_neither_listed_nor_found() {
             );
         }
     }
+}
+
+/// A worktree in which every text stands twice, and of which git has something to say.
+#[derive(Debug)]
+struct Twice {
+    /// Whether there was more to say.
+    is_cut: bool,
+}
+
+const DIFF: &str = "diff --git a/README.md b/README.md\n@@ -1 +1 @@\n-hello\n+good day\n\
+                    diff --git a/secrets/key b/secrets/key\n@@ -1 +1 @@\n-hunter2\n+hunter3\n";
+
+#[async_trait]
+impl Sandbox for Twice {
+    async fn bash(&self, _command: Command) -> Result<CommandResult, Fault> {
+        Ok(CommandResult {
+            ending: Ending::Exited { code: 0 },
+            output: DIFF.into(),
+            truncated: self.is_cut,
+            time: Millis(7),
+        })
+    }
+
+    async fn view(&self, _path: &str) -> Result<Result<Vec<u8>, FileRefusal>, Fault> {
+        Ok(Ok(b"hunter2\nhunter2\n".to_vec()))
+    }
+
+    async fn create_file(&self, path: &str, _content: &[u8]) -> Result<Result<(), FileRefusal>, Fault> {
+        Ok(Err(FileRefusal::Exists(path.to_owned())))
+    }
+
+    async fn str_replace(&self, path: &str, _: &str, _: &str) -> Result<Result<(), FileRefusal>, Fault> {
+        let (path, lines) = (path.to_owned(), vec![1, 2]);
+        Ok(Err(FileRefusal::Ambiguous { path, lines }))
+    }
+
+    async fn list(&self, path: &str) -> Result<Result<Found<Entry>, FileRefusal>, Fault> {
+        Ok(Err(FileRefusal::NotFound(path.to_owned())))
+    }
+
+    async fn search(&self, path: &str, _: &Pattern) -> Result<Result<Found<Match>, FileRefusal>, Fault> {
+        Ok(Err(FileRefusal::NotFound(path.to_owned())))
+    }
+
+    async fn close(self: Box<Self>) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+const NO_SECRETS: &str = "@id(\"no-secrets\") @reason(\"nobody looks\")\n\
+                          forbid (principal is Agent, action == Action::\"view\", resource is Worktree)\n\
+                          when { resource.path like \"secrets/*\" };\n";
+
+/// Makes these calls as an implementer who may not look at secrets.
+async fn without_secrets(sandbox: Twice, requests: Vec<ToolRequest>) -> Vec<String> {
+    let (agent, _answers) = calls(vec![]);
+    let rig = Rig::start(agent).await;
+    let (effect, run) = (
+        EffectId::parse("r1.1.0").expect("an id"),
+        RunId::parse("r1").expect("an id"),
+    );
+    let without = Without {
+        sandbox: Box::new(sandbox),
+        authority: Arc::new(Authority::new(&[(PolicyLayer::Run, NO_SECRETS)]).expect("policies")),
+        redactor: Arc::new(KnownForms::default()),
+        tool_log: rig.stage.memory.clone(),
+        clock: rig.stage.clock.clone(),
+        role: Role::Implementer,
+        time: Millis::seconds(60),
+    };
+    let alone = Alone::open(without, &effect, &run).await.expect("it opens");
+    let mut heard = vec![];
+    for request in requests {
+        heard.push(match alone.call(request).await.expect("an answer") {
+            ToolAnswer::Done { output } => String::from_utf8(output).expect("text"),
+            ToolAnswer::Refused { reason } => reason,
+            ToolAnswer::Stop => "stop".to_owned(),
+        });
+    }
+    alone.close().await.expect("it closes");
+    heard
+}
+
+/// SEC-1: a policy about looking counts for what other tools tell of a file: where a text stands in it, and how it differs.
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_viewed_is_told_by_no_other_tool() {
+    let replace = |path: &str| ToolRequest::StrReplace {
+        path: path.to_owned(),
+        old: "e".to_owned(),
+        new: String::new(),
+    };
+    let heard = without_secrets(
+        Twice { is_cut: false },
+        vec![
+            replace("README.md"),
+            replace("secrets/key"),
+            replace("./secrets//key"),
+            ToolRequest::GitDiff,
+        ],
+    )
+    .await;
+    let ambiguous = "the text to replace occurs 2 times in";
+    assert_eq!(
+        heard,
+        [
+            format!(
+                "{ambiguous} `README.md` (lines 1, 2)\n1: hunter2\n2: hunter2\n\
+                 Give more of the text around the one that is meant."
+            ),
+            format!("{ambiguous} `secrets/key` (lines 1, 2)"),
+            format!("{ambiguous} `./secrets//key` (lines 1, 2)"),
+            "diff --git a/README.md b/README.md\n@@ -1 +1 @@\n-hello\n+good day\n\n\
+             [1 could not be looked at]\n[exited 0]\n"
+                .to_owned(),
+        ]
+    );
+}
+
+/// SEC-1: of a diff that was cut somewhere nobody knows whose lines stand behind the gap, so none are shown.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_told_of_a_diff_with_a_gap() {
+    let heard = without_secrets(Twice { is_cut: true }, vec![ToolRequest::GitDiff]).await;
+    let instead = "[there is too much to be looked at: let git_status name the files]";
+    assert_eq!(
+        heard,
+        [format!("{instead}\n[more output was dropped]\n[exited 0]\n")]
+    );
 }
 
 /// What the log says of the calls of each invocation: the decision and what came of it.

@@ -1,13 +1,15 @@
 //! Crowds at the door: clients that only take up room, and one that calls everything at once.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use conductor_domain::role::Role;
 use conductor_tools::{Lease, Offers, Server, door};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::told::Told;
@@ -161,4 +163,92 @@ async fn one_client_on_pipes_has_no_more_under_way() {
         let line = line.expect("in time").expect("read").expect("a line");
         assert!(line.contains("held"), "{line}");
     }
+}
+
+/// Says one line after the other on two small pipes, and counts the bytes that were taken.
+fn flood(lines: impl Iterator<Item = String> + Send + 'static) -> (Arc<AtomicUsize>, DuplexStream) {
+    let (mut write, there) = tokio::io::duplex(4096);
+    let (here, read) = tokio::io::duplex(4096);
+    let lease = Lease::grant().expect("a lease");
+    let server = Server::new(Offers::to_role(Role::Planner, Told::new()));
+    tokio::spawn(async move { door::over_pipes(server, &lease, there, here).await });
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello });
+    let greeted = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let taken = Arc::new(AtomicUsize::default());
+    let count = Arc::clone(&taken);
+    tokio::spawn(async move {
+        for line in [hello.to_string(), greeted.to_string()].into_iter().chain(lines) {
+            write.write_all(line.as_bytes()).await.expect("written");
+            write.write_all(b"\n").await.expect("written");
+            count.fetch_add(line.len() + 1, Ordering::Relaxed);
+        }
+        // It stays, as one who waits for answers does.
+        std::future::pending::<()>().await;
+    });
+    (taken, read)
+}
+
+async fn until_it_stands_still(taken: &AtomicUsize) -> usize {
+    let mut before = usize::MAX;
+    while taken.load(Ordering::Relaxed) != before {
+        before = taken.load(Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    before
+}
+
+/// What is said on and on, how many bytes of it are too many, and the line of each number.
+type Flood = (&'static str, usize, Box<dyn Fn(usize) -> String + Send>);
+
+const SMALL: usize = 64 << 10;
+const LARGE: usize = 16 << 20;
+
+/// TOOL-1: a client that reads none of its answers is not read on for long, whatever it says, so that what it is owed waits
+/// in its own memory.
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_not_read_for_long() {
+    let listing = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
+    let long = |id: usize| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{}"}}"#,
+            "x".repeat(1 << 20)
+        )
+    };
+    let floods: Vec<Flood> = vec![
+        ("requests", SMALL, Box::new(move |n| listing(&n.to_string()))),
+        ("requests of one id", SMALL, Box::new(move |_| listing("1"))),
+        ("no JSON", SMALL, Box::new(|_| "{".repeat(40))),
+        (
+            "no requests",
+            SMALL,
+            Box::new(|_| "[]".to_owned() + &" ".repeat(40)),
+        ),
+        ("long requests", LARGE, Box::new(long)),
+    ];
+    for (what, most, line) in floods {
+        let bytes = line(0).len();
+        let (taken, _unread) = flood((0..4 * most / bytes).map(line));
+        let taken = until_it_stands_still(&taken).await;
+        assert!(taken < most, "{what}: {taken} bytes were taken");
+    }
+}
+
+/// TOOL-1: once such a client reads, it gets all its answers.
+#[tokio::test]
+async fn a_client_that_reads_late_gets_every_answer() {
+    let requests = 2000;
+    let listing = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
+    let (taken, read) = flood((0..requests).map(listing));
+    until_it_stands_still(&taken).await;
+    let mut heard = BufReader::new(read).lines();
+    let mut answered = BTreeSet::new();
+    for _ in 0..=requests {
+        let line = tokio::time::timeout(FOR_EVER, heard.next_line()).await;
+        let line = line.expect("in time").expect("read").expect("a line");
+        let answer: Value = serde_json::from_str(&line).expect("JSON");
+        assert!(answer["result"].is_object(), "{answer}");
+        answered.insert(answer["id"].to_string());
+    }
+    assert_eq!(answered.len(), requests + 1);
 }

@@ -93,4 +93,8 @@ impl Shelf for Fixtures {
             _ => return None,
         }))
     }
+
+    async fn misfit(&self, _parameters: Value, _reason: &str) -> Option<CallToolResult> {
+        None
+    }
 }

@@ -1,6 +1,7 @@
 //! Strangers at the HTTP door: without the lease, from a page, with another host's name, after the end.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use conductor_domain::role::Role;
 use conductor_tools::{Lease, Offers, Server, door};
@@ -12,10 +13,14 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 use crate::told::Told;
 
 async fn open() -> (SocketAddr, Lease) {
+    open_to(Told::new()).await
+}
+
+async fn open_to(told: Arc<Told>) -> (SocketAddr, Lease) {
     let lease = Lease::grant().expect("a lease");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let server = Server::new(Offers::to_role(Role::Planner, Told::new()));
+    let server = Server::new(Offers::to_role(Role::Planner, told));
     tokio::spawn(door::over_loopback(server, lease.clone(), listener));
     (address, lease)
 }
@@ -222,4 +227,27 @@ async fn two_clients_on_one_lease_hear_their_own_answers_and_end_together() {
         let later = calling(address, &lease, 1, path).send().await;
         assert!(later.is_err() || later.is_ok_and(|answer| answer.status() == StatusCode::GONE));
     }
+}
+
+/// TOOL-4: the same over HTTP as over pipes: a call that cannot be read is logged, and said to be wrong.
+#[tokio::test]
+async fn a_call_that_cannot_be_read_is_said_to_be_wrong_and_logged() {
+    let told = Told::new();
+    let (address, lease) = open_to(told.clone()).await;
+    let asked = ask(address).bearer_auth(lease.token()).json(&json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "view", "arguments": "{\"path\":\"a\"}" },
+    }));
+    let said = asked
+        .send()
+        .await
+        .expect("an answer")
+        .text()
+        .await
+        .expect("words");
+    assert!(
+        said.contains("-32602") && said.contains("`arguments` must be an object"),
+        "{said}"
+    );
+    let tried = told.misfits();
+    assert_eq!((told.asked(), tried.len(), tried[0].tool), (vec![], 1, "view"));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conductor_domain::role::Role;
-use conductor_port::agent::ToolRequest;
+use conductor_port::agent::{Misfit, ToolRequest};
 use conductor_port::executor::Pattern;
 use conductor_tools::{Lease, Offers, Server, door};
 use serde_json::{Value, json};
@@ -224,6 +224,63 @@ async fn what_is_wrong_is_said_and_logged_and_nothing_is_called() {
     );
 }
 
+/// TOOL-4: a call whose parameters are none is a call all the same: it is logged, and what is wrong with it is said.
+#[tokio::test]
+async fn a_call_that_cannot_be_read_is_said_to_be_wrong_and_logged() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Planner, told.clone()).await;
+    let no_name = "`name` must be there and be a text";
+    let no_object = "`arguments` must be an object, not a text, a list or a number";
+    let twice = "a member is there twice, or is of the wrong type";
+    let mut tried = vec![];
+    for (params, tool, reason) in [
+        (
+            r#"{"arguments":"{\"path\":\"a.txt\"}","name":"view"}"#,
+            "view",
+            no_object,
+        ),
+        (r#"{"arguments":["a.txt"],"name":"view"}"#, "view", no_object),
+        (r#"{"arguments":5,"name":"bash"}"#, "bash", no_object),
+        (r#"{"arguments":"x","name":"no_such"}"#, "unknown", no_object),
+        (r#"{"arguments":{}}"#, "unknown", no_name),
+        (r#"{"name":7}"#, "unknown", no_name),
+        (r#"["view"]"#, "unknown", no_name),
+        ("5", "unknown", no_name),
+        (r#"{"_meta":5,"name":"view"}"#, "view", twice),
+        (r#"{"name":"view","name":"view"}"#, "view", twice),
+    ] {
+        client
+            .say(&format!(
+                r#"{{"jsonrpc":"2.0","id":"bad","method":"tools/call","params":{params}}}"#
+            ))
+            .await;
+        let answer = client.hear().await;
+        let error = json!({ "code": -32602, "message": reason });
+        assert_eq!(
+            answer,
+            json!({ "jsonrpc": "2.0", "id": "bad", "error": error }),
+            "{params}"
+        );
+        // Of what is there twice the last is kept.
+        let arguments = params.replace(r#""name":"view","name""#, r#""name""#);
+        tried.push(Misfit {
+            tool,
+            arguments,
+            reason: reason.to_owned(),
+        });
+    }
+    client
+        .say(r#"{"jsonrpc":"2.0","id":"bad","method":"tools/call"}"#)
+        .await;
+    assert_eq!(client.hear_refusal().await, refusal(-32602, json!("bad")));
+    tried.push(Misfit {
+        tool: "unknown",
+        arguments: "null".to_owned(),
+        reason: no_name.to_owned(),
+    });
+    assert_eq!((told.asked(), told.misfits()), (vec![], tried));
+}
+
 /// TOOL-4: a call that its client takes back is done to its end, and so logged by whoever does it; the client hears no more
 /// of it.
 #[tokio::test]
@@ -245,49 +302,141 @@ async fn a_call_that_is_taken_back_is_done_to_its_end() {
     client.names().await;
 }
 
-/// Malformed messages, unknown methods, oversized arguments: each gets an error, and the next call is served.
-#[tokio::test]
-async fn hostile_messages_are_answered_and_the_server_goes_on() {
-    let told = Told::new();
-    let mut client = Client::greeted(Role::Implementer, told.clone()).await;
-    for garbage in [
-        "{",
-        "[]",
-        "null",
-        "\u{0}\u{0}",
-        "{\"jsonrpc\":\"1.0\"}",
-        "\"\\ud800\"",
-    ] {
-        client.say(garbage).await;
-        let listed = client.ask_after_noise("tools/list").await;
-        assert!(listed["result"]["tools"].is_array(), "{garbage}: {listed}");
-    }
-    let unknown = client.ask("no/such", json!({})).await;
-    assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
-    let too_long = "x".repeat(21 << 20);
-    let call = json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call",
-        "params": { "name": "create_file", "arguments": { "path": "a", "content": too_long } } });
-    client.say(&call.to_string()).await;
-    let listed = client.ask_after_noise("tools/list").await;
-    assert!(listed["result"]["tools"].is_array());
-    assert_eq!(told.asked(), []);
+fn refusal(code: i32, id: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "code": code })
 }
 
 impl Client {
-    /// Asks, and passes over error messages that answer what came before.
-    async fn ask_after_noise(&mut self, method: &str) -> Value {
-        self.next += 1;
-        let id = self.next;
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": {} }).to_string())
-            .await;
-        loop {
-            let answer = self.hear().await;
-            if answer["id"] == id {
-                return answer;
-            }
-            assert!(answer["error"].is_object(), "{answer}");
-        }
+    /// Hears an error, without its words, which are there.
+    async fn hear_refusal(&mut self) -> Value {
+        let mut answer = self.hear().await;
+        let error = answer["error"].take();
+        assert!(
+            error["message"].as_str().is_some_and(|why| !why.is_empty()),
+            "{error}"
+        );
+        let members = answer.as_object_mut().expect("an object");
+        members.remove("error");
+        members.insert("code".into(), error["code"].clone());
+        answer
     }
+}
+
+/// TOOL-1: what is no message is answered once and as such, with its id where it has one, and the next request is served.
+#[tokio::test]
+async fn what_is_no_message_is_answered_as_such_and_the_server_goes_on() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Implementer, told.clone()).await;
+    let deep = "[".repeat(200_000);
+    let endless = format!(
+        r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#,
+        "x".repeat(5 << 20)
+    );
+    for (garbage, code, id) in [
+        ("{", -32700, Value::Null),
+        ("not json", -32700, Value::Null),
+        ("\u{0}\u{0}", -32700, Value::Null),
+        ("\"\\ud800\"", -32700, Value::Null),
+        (deep.as_str(), -32700, Value::Null),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"vi"#,
+            -32700,
+            Value::Null,
+        ),
+        ("[]", -32600, Value::Null),
+        ("null", -32600, Value::Null),
+        ("{}", -32600, Value::Null),
+        (r#"{"jsonrpc":"1.0"}"#, -32600, Value::Null),
+        (r#"{"jsonrpc":"2.0","method":1}"#, -32600, Value::Null),
+        (
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            -32600,
+            Value::Null,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            -32600,
+            Value::Null,
+        ),
+        (r#"{"jsonrpc":"1.0","id":5,"method":"ping"}"#, -32600, json!(5)),
+        (r#"{"jsonrpc":"2.0","id":"a","method":7}"#, -32600, json!("a")),
+        (endless.as_str(), -32600, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":5,"method":"no/such"}"#, -32601, json!(5)),
+    ] {
+        client.say(garbage).await;
+        let start: String = garbage.chars().take(60).collect();
+        assert_eq!(client.hear_refusal().await, refusal(code, id), "{start}");
+        client.names().await;
+    }
+    assert_eq!(told.asked(), []);
+}
+
+/// TOOL-1: a call that is too long is refused by its own id, wherever that stands, or its client would wait for ever.
+#[tokio::test]
+async fn what_is_too_long_is_refused_by_its_id() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Implementer, told.clone()).await;
+    let params = json!({ "name": "create_file", "arguments": { "path": "a", "content": "\"id\":7 }\\".repeat(2 << 20) } });
+    for (start, end, id) in [
+        (r#""id":99,"#, "", json!(99)),
+        ("", r#","id":"last""#, json!("last")),
+        ("", r#","id":[1]"#, Value::Null),
+        (r#""id":"#, "", Value::Null),
+    ] {
+        client
+            .say(&format!(
+                r#"{{"jsonrpc":"2.0",{start}"method":"tools/call","params":{params}{end}}}"#
+            ))
+            .await;
+        assert_eq!(client.hear_refusal().await, refusal(-32600, id), "{start}{end}");
+        client.names().await;
+    }
+    client.say(&"x".repeat(21 << 20)).await;
+    assert_eq!(client.hear_refusal().await, refusal(-32600, Value::Null));
+    assert_eq!(told.asked(), []);
+}
+
+/// TOOL-1: what asks for no answer gets none, whatever is wrong with it; nor does an answer, or two servers would never end.
+#[tokio::test]
+async fn what_asks_for_no_answer_gets_none() {
+    let mut client = Client::greeted(Role::Planner, Told::new()).await;
+    let endless = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"x":"{}"}}}}"#,
+        "x".repeat(21 << 20)
+    );
+    for line in [
+        "",
+        " \r",
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":5}"#,
+        r#"{"jsonrpc":"2.0","method":"no/such"}"#,
+        r#"{"method":"notifications/stderr","params":{"content":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":5,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this is no JSON"}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":7}"#,
+        endless.as_str(),
+    ] {
+        client.say(line).await;
+        // Were the line answered, its answer would stand before this one.
+        client.names().await;
+    }
+}
+
+/// Two requests of one id cannot be told apart by their answers: the second is refused while the first waits.
+#[tokio::test]
+async fn an_id_is_taken_until_it_is_answered() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Planner, told.clone()).await;
+    let call = json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call",
+        "params": { "name": "view", "arguments": { "path": "held" } } });
+    client.say(&call.to_string()).await;
+    client.say(&call.to_string()).await;
+    assert_eq!(client.hear_refusal().await, refusal(-32600, Value::Null));
+    told.go_on.notify_one();
+    assert_eq!(client.hear().await["id"], 77);
+    client.say(&call.to_string()).await;
+    told.go_on.notify_one();
+    assert_eq!(client.hear().await["id"], 77);
+    assert_eq!(told.asked().len(), 2);
 }
 
 /// Ten thousand calls: each is answered, in bounded memory, by one server.
