@@ -409,6 +409,9 @@ impl Workspace for FakeWorkspace {
                         "the branch at the forge is not what it was expected to be",
                     ));
                 }
+                if order.commit.is_none() && archive.keeps_branches {
+                    return Err(Fault::permanent("nobody may delete a branch at this forge"));
+                }
                 let write = if let Some(commit) = &order.commit {
                     archive.branches.insert(key, commit.clone());
                     format!("push {} {commit}", order.branch)

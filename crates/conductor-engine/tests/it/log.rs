@@ -15,6 +15,7 @@ use conductor_engine::audit::{self, AuditReport, Kept, Problem, Unanchored};
 use conductor_engine::replay::{self, Difference};
 use conductor_engine::{Engine, Options, chain, rebuild, record};
 use conductor_port::inbox::{Inbox as _, Seen, Submission};
+use conductor_port::lease::Leases as _;
 use conductor_port::ledger::{
     Batch, EffectRow, ForgeWrite, IssueClaim, Ledger, Projection, Projections, Record, RunRow, StreamId,
 };
@@ -592,6 +593,33 @@ async fn a_branch_that_is_deleted_stands_among_the_writes() {
         .await
         .expect("calm weather");
     assert_eq!(deletions(&run).await, [expected]);
+}
+
+/// ENV-3: a branch that may not be deleted stays, and keeps nothing else of its run.
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_may_not_be_deleted_stays_and_the_rest_is_given_back() {
+    let rig = Rig::start_story().await;
+    rig.stage.forge.archive().keeps_branches = true;
+    let run = rig.start_run(1).await;
+    rig.approve(&run).await;
+    rig.stage.forge.set_down(true);
+    let is_pushed = |run: &conductor_domain::Run| {
+        let workspace = run.workspace.as_ref();
+        workspace.is_some_and(|workspace| workspace.pushed.is_some())
+    };
+    rig.until(&run, is_pushed).await;
+    rig.operate(&run, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    rig.stage.forge.set_down(false);
+    let ended = rig.until(&run, |run| run.cleaned_up || run.needs_human()).await;
+    assert!(ended.cleaned_up, "{:?}", ended.clean_up_failed);
+    assert!(rig.stage.workspace.disk().repos.is_empty());
+    let held = rig.stage.memory.held(Some(&run)).await.expect("calm weather");
+    assert_eq!(held, []);
+    let stays = "conductor/run-r1 stays at the forge";
+    let records = rig.records(&run).await;
+    assert!(records.iter().any(|record| record.payload.contains(stays)));
 }
 
 /// SEC-8: what no anchor covers is said, not hidden.
