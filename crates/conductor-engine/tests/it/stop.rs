@@ -310,6 +310,35 @@ async fn an_interrupted_agent_starts_over_from_the_same_commit() {
     assert_eq!(saved, [true], "what it left is not lost");
 }
 
+/// RUN-11: however many agents are at work, short work goes on, and so does what only ends something.
+#[tokio::test(start_paused = true)]
+async fn agents_at_work_keep_nothing_but_agents_waiting() {
+    let endless = Endless::default();
+    let tune = |options: &mut Options| options.concurrency = 1;
+    let rig = Rig::start_with(|stage| stage.ports(endless.agent()), tune).await;
+    let first = rig.start_run(1).await;
+    endless.begun.notified().await;
+    let second = rig.start_run(2).await;
+    let waits_for_an_agent = |run: &conductor_domain::Run| {
+        let mut under_way = run.in_flight.values();
+        under_way.any(|effect| effect.kind == EffectKind::Invoke)
+    };
+    rig.until(&second, waits_for_an_agent).await;
+    let third = rig.start_run(3).await;
+    rig.until(&third, waits_for_an_agent).await;
+    rig.operate(&second, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    rig.until(&second, |run| run.cleaned_up).await;
+    let times = || endless.times.load(Ordering::Relaxed);
+    assert_eq!(times(), 1, "there is room for one agent");
+    rig.operate(&first, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    endless.begun.notified().await;
+    assert_eq!(times(), 2, "and now for the next");
+}
+
 /// Reads the envelopes of the invocations of a run that ended, and checks that each has its receipt.
 async fn envelopes(rig: &Rig, run: &RunId) -> Vec<serde_json::Value> {
     let mut envelopes = vec![];
