@@ -237,7 +237,7 @@ fn admission(row: &EffectRow, request: &EffectRequest, instance: &Instance, now:
 
 /// Tells whether nothing of an effect will begin: it was told to stop, or nothing that was begun of it is resumed.
 fn is_only_ended(row: &EffectRow) -> bool {
-    row.stop || (is_abandoned(row) && row.kind == EffectKind::Invoke)
+    row.stop || (is_abandoned(row) && matches!(row.kind, EffectKind::Invoke | EffectKind::RunTests))
 }
 
 /// Tells whether an effect that is listed as dispatchable was held by a process that died.

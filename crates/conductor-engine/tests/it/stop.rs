@@ -310,6 +310,33 @@ async fn an_interrupted_agent_starts_over_from_the_same_commit() {
     assert_eq!(saved, [true], "what it left is not lost");
 }
 
+/// RUN-12a: tests are a stranger's code as an agent is; those that take the host down do so a few times and not for ever.
+#[tokio::test(start_paused = true)]
+async fn interrupted_tests_start_over_until_a_person_must_look() {
+    let mut rig = Rig::start_story().await;
+    let run = rig.start_run(1).await;
+    rig.approve(&run).await;
+    let is_testing = |run: &conductor_domain::Run| {
+        let mut under_way = run.in_flight.values();
+        under_way.any(|effect| effect.kind == EffectKind::RunTests)
+    };
+    let most = rig.stage.specs[0].limits.interruptions;
+    rig.stage.world.hang("check a commit out");
+    for n in 0..=most {
+        let testing = rig.until(&run, is_testing).await;
+        assert_eq!(testing.counters.interruptions, n);
+        // Long enough for it to begin, and it never ends.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let stage = rig.die().await;
+        stage.world.hang("check a commit out");
+        rig = Rig::resume_with(stage, |stage| stage.ports(stage.agents()), |_options| {}).await;
+        rig.until(&run, |run| run.counters.interruptions > n).await;
+    }
+    let held = rig.run(&run).await;
+    assert!(held.holds.get(HoldKind::Failure).is_some(), "{held:?}");
+    assert!(rig.stage.executor.open_sandboxes().is_empty());
+}
+
 /// RUN-11: however many agents are at work, short work goes on, and so does what only ends something.
 #[tokio::test(start_paused = true)]
 async fn agents_at_work_keep_nothing_but_agents_waiting() {
