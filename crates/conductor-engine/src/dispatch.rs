@@ -1,8 +1,9 @@
 //! Picks effects that may be performed now, leases them, and carries each to its report while keeping the lease.
 //!
 //! Woken by commits, with a tick as fallback for what other processes commit. Which effect may go is decided by the
-//! pure `admit`; repository slots are taken in the leasing transaction. Work ends before its lease does (DEP-3). This module does not know how an effect is
-//! performed.
+//! pure `admit`; repository slots are taken in the leasing transaction. Agents and tests take hours and everything else
+//! moments, so each has room of its own. Work ends before its lease does (DEP-3). This module does not know how an
+//! effect is performed.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -18,6 +19,7 @@ use conductor_domain::spec::AgentBackend;
 use conductor_domain::time::{Millis, Timestamp};
 use conductor_port::ledger::{Candidates, EffectRow, LeaseWish, Leased, Renewal, Settlement};
 use futures_util::FutureExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -59,12 +61,46 @@ impl Job {
     }
 }
 
+/// Room for effects under way in this process.
+#[derive(Debug)]
+struct Room {
+    /// For agents and tests, which may take hours.
+    long: Arc<Semaphore>,
+    /// For everything else; never taken by what is long, so that nobody waits for an agent but the next agent.
+    short: Arc<Semaphore>,
+}
+
+impl Room {
+    fn of(each: usize) -> Self {
+        Self {
+            long: Arc::new(Semaphore::new(each)),
+            short: Arc::new(Semaphore::new(each)),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.long.available_permits() == 0 && self.short.available_permits() == 0
+    }
+
+    /// Takes a place for an effect, if there is one.
+    fn take(&self, row: &EffectRow) -> Option<OwnedSemaphorePermit> {
+        let room = if row.kind.executes_foreign_code() && !is_only_ended(row) {
+            &self.long
+        } else {
+            &self.short
+        };
+        // The room is never closed, so that there is no other reason than its being full.
+        room.clone().try_acquire_owned().ok()
+    }
+}
+
 /// Dispatches until shutdown, then waits for what is under way and drops what does not end in time.
 pub(crate) async fn run(engine: &Arc<Engine>, shutdown: &CancellationToken) {
     let mut tasks = JoinSet::new();
+    let room = Room::of(engine.options.concurrency);
     loop {
         let span = tracing::debug_span!(telemetry::DISPATCH);
-        let filled = fill(engine, &mut tasks).instrument(span).await;
+        let filled = fill(engine, &mut tasks, &room).instrument(span).await;
         engine.troubles.note(Part::Dispatch, filled);
         tokio::select! {
             biased;
@@ -98,8 +134,8 @@ fn complain(ended: Result<(), tokio::task::JoinError>) {
 }
 
 /// Leases as many effects as this process may still perform.
-async fn fill(engine: &Arc<Engine>, tasks: &mut JoinSet<()>) -> Result<(), Fault> {
-    if tasks.len() >= engine.options.concurrency {
+async fn fill(engine: &Arc<Engine>, tasks: &mut JoinSet<()>, room: &Room) -> Result<(), Fault> {
+    if room.is_full() {
         return Ok(());
     }
     let now = engine.ports.clock.now();
@@ -114,8 +150,8 @@ async fn fill(engine: &Arc<Engine>, tasks: &mut JoinSet<()>) -> Result<(), Fault
         let page = engine.ports.ledger.dispatchable(&candidates).await?;
         let is_last = page.len() < PAGE as usize;
         candidates.after = page.last().map(|row| row.id.clone());
-        lease_some(engine, tasks, page, &instance, now, &mut full).await?;
-        if is_last || tasks.len() >= engine.options.concurrency {
+        lease_some(engine, tasks, room, page, &instance, now, &mut full).await?;
+        if is_last || room.is_full() {
             return Ok(());
         }
     }
@@ -125,18 +161,19 @@ async fn fill(engine: &Arc<Engine>, tasks: &mut JoinSet<()>) -> Result<(), Fault
 async fn lease_some(
     engine: &Arc<Engine>,
     tasks: &mut JoinSet<()>,
+    room: &Room,
     page: Vec<EffectRow>,
     instance: &Instance,
     now: Timestamp,
     full: &mut BTreeSet<RepoId>,
 ) -> Result<(), Fault> {
     for row in page {
-        if tasks.len() >= engine.options.concurrency {
-            break;
-        }
         if engine.is_running(&row.id) || engine.is_set_aside(&row.id) {
             continue;
         }
+        let Some(place) = room.take(&row) else {
+            continue;
+        };
         let request = match parse(&row) {
             Ok(request) => request,
             Err(fault) => {
@@ -165,10 +202,11 @@ async fn lease_some(
         crash_point!("lease.after");
         match leased {
             Leased::Granted { token, attempt } => {
-                tasks.spawn(carry_out(
-                    engine.clone(),
-                    job(row, request, token, attempt, until),
-                ));
+                let carried = carry_out(engine.clone(), job(row, request, token, attempt, until));
+                tasks.spawn(async move {
+                    carried.await;
+                    drop(place);
+                });
             }
             Leased::Gone => {}
             Leased::NoSlot => {
@@ -187,8 +225,7 @@ fn parse(row: &EffectRow) -> Result<EffectRequest, Fault> {
 /// Decides whether an effect may go now. One that will only be ended may always go: its processes may still run, and
 /// neither the kill switch nor a full repository is a reason to leave them alone.
 fn admission(row: &EffectRow, request: &EffectRequest, instance: &Instance, now: Timestamp) -> Admission {
-    let is_only_ended = row.stop || (is_abandoned(row) && row.kind == EffectKind::Invoke);
-    if is_only_ended {
+    if is_only_ended(row) {
         return Admission::Admitted { slot: None };
     }
     let admission = admit(row.kind, row.repo, account(&request.effect), instance, now);
@@ -196,6 +233,11 @@ fn admission(row: &EffectRow, request: &EffectRequest, instance: &Instance, now:
         tracing::trace!(effect = %request.id, why, "an effect waits");
     }
     admission
+}
+
+/// Tells whether nothing of an effect will begin: it was told to stop, or nothing that was begun of it is resumed.
+fn is_only_ended(row: &EffectRow) -> bool {
+    row.stop || (is_abandoned(row) && matches!(row.kind, EffectKind::Invoke | EffectKind::RunTests))
 }
 
 /// Tells whether an effect that is listed as dispatchable was held by a process that died.

@@ -35,7 +35,7 @@ use crate::{anchor, commit, crash, dispatch, duty, intake, look, recover, teleme
 pub struct Options {
     /// Names this process in leases.
     pub worker: String,
-    /// How many effects are performed at once.
+    /// How many effects are performed at once of those that execute foreign code, and how many of the others.
     pub concurrency: usize,
     /// How long a lease holds without being renewed; an effect of a dead process waits this long.
     pub lease: Millis,

@@ -250,8 +250,7 @@ impl Performance<'_> {
         match &self.job.request.effect {
             Effect::Invoke { invocation } => invoke::undo(self, invocation, Outcome::Stopped).await,
             Effect::RunTests { executor, .. } => {
-                self.executor(*executor)?.reap(self.effect()).await?;
-                self.give_processes_back().await?;
+                tests::undo(self, *executor).await?;
                 Ok(Report::Stopped)
             }
             Effect::ReadIssue { .. }

@@ -10,7 +10,7 @@ use conductor_domain::figures::{self, Figures};
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::input::Input;
 use conductor_domain::{DECIDER_VERSION, EffectRequest, Event, Run, decide};
-use conductor_port::ledger::{Ledger, Record, RunRow, StreamId};
+use conductor_port::ledger::{EffectRow, Ledger, Record, RunRow, StreamId};
 use conductor_port::views::Views;
 use serde::Serialize;
 
@@ -75,9 +75,13 @@ pub enum Difference {
     State,
 }
 
-/// Replays a run.
+/// Replays a run, as it stands at one moment.
 pub async fn replay(ledger: &dyn Ledger, views: &dyn Views, run: &RunId) -> Result<ReplayReport, Fault> {
-    let records = read_all(ledger, &StreamId::Run(run.clone())).await?;
+    let Moment {
+        shown,
+        effects,
+        records,
+    } = Moment::read(ledger, views, run).await?;
     let mut replay = Replay {
         state: None,
         figures: None,
@@ -99,9 +103,61 @@ pub async fn replay(ledger: &dyn Ledger, views: &dyn Views, run: &RunId) -> Resu
         replay.decide_again(fact, decisions)?;
         rest = next;
     }
-    replay.compare_effects(views).await?;
-    replay.compare_row(views, &records).await?;
+    replay.compare_effects(effects)?;
+    replay.compare_row(shown, &records)?;
     Ok(replay.report)
+}
+
+/// A run at one moment; a server may be at work meanwhile.
+struct Moment {
+    shown: Option<RunRow>,
+    effects: Vec<EffectRow>,
+    records: Vec<Record>,
+}
+
+impl Moment {
+    /// Reads a run. What is read later stands at least as far as what was read before, since one transaction moves all
+    /// three; so whatever a run that moves on has beyond the row that was read first is left for the next replay. A row
+    /// that stays behind its records while nothing moves is left as it is, to be found different.
+    async fn read(ledger: &dyn Ledger, views: &dyn Views, run: &RunId) -> Result<Self, Fault> {
+        let mut before = views.run(run).await?;
+        loop {
+            let effects = views.effects(run).await?;
+            let records = read_all(ledger, &StreamId::Run(run.clone())).await?;
+            let after = views.run(run).await?;
+            let moment = Self {
+                shown: before,
+                effects,
+                records,
+            };
+            match (&moment.shown, after) {
+                // It began just now; a row that is there stays, so this happens once.
+                (None, Some(began)) => before = Some(began),
+                (Some(row), Some(after)) if after.seq > row.seq => {
+                    let seq = row.seq;
+                    return moment.until(seq);
+                }
+                (_, _stood_still) => return Ok(moment),
+            }
+        }
+    }
+
+    /// Leaves out what came after this place.
+    fn until(mut self, seq: u64) -> Result<Self, Fault> {
+        let settled = self.records.iter().take_while(|record| record.seq <= seq).count();
+        let mut later = BTreeSet::new();
+        for record in self
+            .records
+            .drain(settled..)
+            .filter(|record| record.class != FACT)
+        {
+            if let Event::EffectRequested { effect, .. } = record::decode::<Event>(&record)? {
+                later.insert(effect);
+            }
+        }
+        self.effects.retain(|row| !later.contains(&row.id));
+        Ok(self)
+    }
 }
 
 /// Reads a whole stream.
@@ -199,8 +255,7 @@ impl Replay {
         }
     }
 
-    async fn compare_effects(&mut self, views: &dyn Views) -> Result<(), Fault> {
-        let rows = views.effects(&self.report.run).await?;
+    fn compare_effects(&mut self, rows: Vec<EffectRow>) -> Result<(), Fault> {
         let mut stored: std::collections::BTreeMap<EffectId, String> =
             rows.into_iter().map(|row| (row.id, row.payload)).collect();
         stored.retain(|effect, _| !self.not_compared.contains(effect));
@@ -229,8 +284,7 @@ impl Replay {
         Ok(())
     }
 
-    async fn compare_row(&mut self, views: &dyn Views, records: &[Record]) -> Result<(), Fault> {
-        let shown = views.run(&self.report.run).await?;
+    fn compare_row(&mut self, shown: Option<RunRow>, records: &[Record]) -> Result<(), Fault> {
         let told = match (&self.state, records.first(), records.last()) {
             (Some(state), Some(first), Some(last)) => {
                 let (seq, head) = (last.seq, last.hash.clone());

@@ -14,8 +14,8 @@ use conductor_domain::id::{CommitId, RunId};
 use conductor_domain::spec::RepoRef;
 use conductor_port::executor::Executor;
 use conductor_port::workspace::{
-    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, Rebased, Side,
-    Workspace,
+    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, RebaseOrder,
+    Rebased, Side, Workspace,
 };
 
 use crate::address::Address;
@@ -265,19 +265,17 @@ impl GitWorkspace {
 
     async fn try_rebase(
         &self,
-        run: &RunId,
+        order: &RebaseOrder,
         repo: &RepoRef,
-        branch: &str,
-        head: &CommitId,
         token: Option<&GitToken>,
     ) -> Result<Rebased, Error> {
-        expect_name(run, branch)?;
+        expect_name(&order.run, &order.branch)?;
         let address = Address::parse(&repo.clone_url)?;
         let base = Base::refresh(&self.git, &self.layout, &address, token).await?;
         let onto = base.branch(&self.git, &repo.base_branch).await?;
-        let standing = RunRepo::open(&self.layout, run)?;
+        let standing = RunRepo::open(&self.layout, &order.run)?;
         let lock = standing.lock().await?;
-        Ok(match rebase(&self.git, &standing, &lock, head, &onto).await? {
+        Ok(match rebase(&self.git, &standing, &lock, order, &onto).await? {
             rebase::Outcome::Clean { base, head } => Rebased::Clean { base, head },
             rebase::Outcome::Conflicted(paths) => Rebased::Conflicted {
                 paths: paths.iter().map(|path| shown_path(path)).collect(),
@@ -371,13 +369,11 @@ impl Workspace for GitWorkspace {
 
     async fn rebase(
         &self,
-        run: &RunId,
+        order: &RebaseOrder,
         repo: &RepoRef,
-        branch: &str,
-        head: &CommitId,
         token: Option<&GitToken>,
     ) -> Result<Rebased, Fault> {
-        Ok(self.try_rebase(run, repo, branch, head, token).await?)
+        Ok(self.try_rebase(order, repo, token).await?)
     }
 
     async fn push(&self, order: &PushOrder, repo: &RepoRef, token: Option<&GitToken>) -> Result<(), Fault> {

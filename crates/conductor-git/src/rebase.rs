@@ -1,10 +1,11 @@
 //! Moves a run's commits onto a new base without any working directory (S-13).
 //!
 //! Each commit is merged as a tree and written again with its own words and times, so the same rebase always
-//! makes the same commits. The outcome stands under a ref named after the old head before the branch moves, so a
-//! repeat finds it. This module does not know how a conflict is solved.
+//! makes the same commits. The outcome stands under a ref named after the effect before the branch moves, so a
+//! repeat finds it, and another rebase of the same commits does not. This module does not know how a conflict is solved.
 
 use conductor_domain::id::CommitId;
+use conductor_port::workspace::RebaseOrder;
 
 use crate::call::Git;
 use crate::commit::expect_branch;
@@ -27,18 +28,18 @@ pub(crate) enum Outcome {
     Conflicted(Vec<Vec<u8>>),
 }
 
-/// Replays the commits of the branch, which must stand at `head`, onto `onto`.
+/// Replays the commits of the branch, which must stand at the order's head, onto `onto`.
 ///
 /// If repeated: returns the earlier outcome, on the base that was chosen then.
 pub(crate) async fn rebase(
     git: &Git,
     repo: &RunRepo,
     lock: &Lock,
-    head: &CommitId,
+    RebaseOrder { effect, head, .. }: &RebaseOrder,
     onto: &CommitId,
 ) -> Result<Outcome, Error> {
-    let head_mark = format!("refs/conductor/rebased/{head}/head");
-    let base_mark = format!("refs/conductor/rebased/{head}/base");
+    let head_mark = format!("refs/conductor/rebased/{effect}/head");
+    let base_mark = format!("refs/conductor/rebased/{effect}/base");
     if let (Some(new), Some(base)) = (
         repo.resolve(git, &head_mark).await?,
         repo.resolve(git, &base_mark).await?,

@@ -124,6 +124,19 @@ pub struct File {
     pub bytes: Option<u64>,
 }
 
+/// What is to be rebased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebaseOrder {
+    /// The effect; a repeat finds what came of it, and another rebase of the same commits does not.
+    pub effect: EffectId,
+    /// The run.
+    pub run: RunId,
+    /// The run's branch.
+    pub branch: String,
+    /// The commit that the branch must stand at.
+    pub head: CommitId,
+}
+
 /// What came of a rebase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebased {
@@ -185,13 +198,11 @@ pub trait Workspace: Send + Sync + std::fmt::Debug {
     async fn files(&self, run: &RunId, commit: &CommitId) -> Result<Vec<File>, Fault>;
 
     /// Fetches the base branch and moves the run's commits onto its head (S-13).
-    /// If repeated: finds the run's branch moved already.
+    /// If repeated: finds what came of it by its effect.
     async fn rebase(
         &self,
-        run: &RunId,
+        order: &RebaseOrder,
         repo: &RepoRef,
-        branch: &str,
-        head: &CommitId,
         token: Option<&GitToken>,
     ) -> Result<Rebased, Fault>;
 

@@ -65,6 +65,8 @@ pub struct Archive {
     pub branches: BTreeMap<(RepoId, String), CommitId>,
     /// Checks of others that have not ended, on every head.
     pub pending_checks: Vec<String>,
+    /// Whether nobody may delete a branch.
+    pub keeps_branches: bool,
     /// Every change of anything, in order.
     pub writes: Vec<String>,
 }

@@ -30,7 +30,7 @@ pub struct Story {
     pub runs: usize,
     /// How many of them may work at once.
     pub slots: u32,
-    /// How many effects a process performs at once.
+    /// How many effects a process performs at once, of those that execute foreign code and of the others.
     pub concurrency: usize,
     /// How many processes share the work.
     pub processes: usize,

@@ -13,8 +13,8 @@ use conductor_domain::fault::Fault;
 use conductor_domain::id::{CommitId, EffectId, RunId};
 use conductor_domain::spec::RepoRef;
 use conductor_port::workspace::{
-    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, Rebased, Side,
-    Workspace,
+    Change, Checkout, CommitOrder, Committed, Diff, File, GitToken, Prepared, PushOrder, RebaseOrder,
+    Rebased, Side, Workspace,
 };
 
 use crate::forge::FakeForge;
@@ -349,12 +349,11 @@ impl Workspace for FakeWorkspace {
 
     async fn rebase(
         &self,
-        run: &RunId,
+        order: &RebaseOrder,
         repo: &RepoRef,
-        _branch: &str,
-        _head: &CommitId,
         _token: Option<&GitToken>,
     ) -> Result<Rebased, Fault> {
+        let run = &order.run;
         let weather = self.world.weather("rebase").await;
         weather.before()?;
         let onto = self
@@ -408,6 +407,9 @@ impl Workspace for FakeWorkspace {
                     return Err(Fault::conflict(
                         "the branch at the forge is not what it was expected to be",
                     ));
+                }
+                if order.commit.is_none() && archive.keeps_branches {
+                    return Err(Fault::permanent("nobody may delete a branch at this forge"));
                 }
                 let write = if let Some(commit) = &order.commit {
                     archive.branches.insert(key, commit.clone());

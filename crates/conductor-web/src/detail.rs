@@ -400,6 +400,9 @@ pub(crate) fn next_steps(run: &Run, allowed: &[&'static str]) -> Vec<NextStep> {
     if run.is_held() && may("retry") {
         step("start the phase over", format!("retry {id}"));
     }
+    if run.clean_up_failed.is_some() && may("retry") {
+        step("clean up again", format!("retry {id}"));
+    }
     if run.is_held() && may("fail") {
         step("give it up", format!("fail {id}"));
     }

@@ -55,7 +55,8 @@ async fn give_back(performance: &Performance<'_>, is_gone: fn(ResourceKind) -> b
     Ok(())
 }
 
-/// Takes the branch away from the forge. Returns its name where it stays, because it is not as Conductor pushed it.
+/// Takes the branch away from the forge. Returns its name where it stays: because it is not as Conductor pushed it, or
+/// because it cannot be deleted at all, which must not keep the run's directory for ever.
 async fn delete_branch(
     performance: &Performance<'_>,
     branch: &str,
@@ -67,13 +68,22 @@ async fn delete_branch(
         commit: None,
         expected: Some(pushed.clone()),
     };
+    match push(performance, &order).await {
+        Ok(()) => Ok(None),
+        Err(fault) => match fault.kind {
+            FaultKind::Transient { .. } => Err(fault),
+            FaultKind::Conflict | FaultKind::Permanent => {
+                tracing::warn!(%fault, branch, "a branch stays at the forge");
+                Ok(Some(branch.to_owned()))
+            }
+        },
+    }
+}
+
+async fn push(performance: &Performance<'_>, order: &PushOrder) -> Result<(), Fault> {
     let token = performance.ports().forge.git_token(performance.repo()).await?;
     let workspace = performance.ports().workspace.as_ref();
-    match workspace.push(&order, performance.repo(), token.as_ref()).await {
-        Ok(()) => Ok(None),
-        Err(fault) if fault.kind == FaultKind::Conflict => Ok(Some(branch.to_owned())),
-        Err(fault) => Err(fault),
-    }
+    workspace.push(order, performance.repo(), token.as_ref()).await
 }
 
 async fn end_processes(performance: &Performance<'_>) -> Result<(), Fault> {

@@ -6,11 +6,11 @@ use conductor_domain::artifact::ArtifactKind;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
-use conductor_port::workspace::Rebased;
+use conductor_port::workspace::{RebaseOrder, Rebased};
 
 use super::Performance;
 
-/// Rebases. If repeated: a branch that moved already is found as it stands.
+/// Rebases. If repeated: what came of it is found by its effect.
 pub(super) async fn rebase(
     performance: &Performance<'_>,
     branch: &str,
@@ -18,15 +18,15 @@ pub(super) async fn rebase(
 ) -> Result<Report, Fault> {
     performance.take_worktree().await?;
     let token = performance.ports().forge.git_token(performance.repo()).await?;
+    let order = RebaseOrder {
+        effect: performance.effect().clone(),
+        run: performance.run().clone(),
+        branch: branch.to_owned(),
+        head: head.clone(),
+    };
     let workspace = &performance.ports().workspace;
     match workspace
-        .rebase(
-            performance.run(),
-            performance.repo(),
-            branch,
-            head,
-            token.as_ref(),
-        )
+        .rebase(&order, performance.repo(), token.as_ref())
         .await?
     {
         Rebased::Clean { base, head } => Ok(Report::Rebased {

@@ -17,7 +17,8 @@ use conductor_port::executor::{Command, CommandResult, Profile};
 
 use super::{Leased, Performance, sandbox};
 
-/// Runs the tests. If repeated: what an earlier try left running is ended, and they run again from the start.
+/// Runs the tests. If repeated: what a dead process left is ended, and that is said, since tests that take the host down
+/// must not do so for ever (RUN-12a); after a fault that was reported, they run again from the start.
 pub(super) async fn run(
     performance: &Performance<'_>,
     commit: &CommitId,
@@ -25,6 +26,10 @@ pub(super) async fn run(
     time: Millis,
     executor: ExecutorName,
 ) -> Result<Report, Fault> {
+    if performance.job.interrupted {
+        undo(performance, executor).await?;
+        return Ok(Report::Interrupted { saved: None });
+    }
     let ((), leased) = tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
     if performance.job.is_repeated() {
         performance.executor(executor)?.reap(performance.effect()).await?;
@@ -62,6 +67,12 @@ pub(super) async fn run(
             time: seen.time,
         },
     })
+}
+
+/// Ends what may be left of a try; its checkout holds nothing that could be lost.
+pub(super) async fn undo(performance: &Performance<'_>, executor: ExecutorName) -> Result<(), Fault> {
+    performance.executor(executor)?.reap(performance.effect()).await?;
+    performance.give_processes_back().await
 }
 
 async fn run_in(

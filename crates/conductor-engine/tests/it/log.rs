@@ -1,17 +1,25 @@
 //! The log proves itself: what somebody changed is named, and what was decided can be decided again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use conductor_domain::DECIDER_VERSION;
-use conductor_domain::id::RunId;
-use conductor_domain::input::Action;
+use conductor_domain::fault::Fault;
+use conductor_domain::id::{OperatorName, RunId};
+use conductor_domain::input::{Action, Input};
+use conductor_domain::instance::Instance;
 use conductor_domain::time::{Millis, Timestamp};
 use conductor_engine::audit::{self, AuditReport, Kept, Problem, Unanchored};
 use conductor_engine::replay::{self, Difference};
-use conductor_engine::{Options, chain, rebuild, record};
-use conductor_port::ledger::{Batch, IssueClaim, Ledger, Projection, Projections, Record, RunRow, StreamId};
-use conductor_port::views::Views;
+use conductor_engine::{Engine, Options, chain, rebuild, record};
+use conductor_port::inbox::{Inbox as _, Seen, Submission};
+use conductor_port::lease::Leases as _;
+use conductor_port::ledger::{
+    Batch, EffectRow, ForgeWrite, IssueClaim, Ledger, Projection, Projections, Record, RunRow, StreamId,
+};
+use conductor_port::views::{RunFilter, StreamHead, Views};
 use conductor_testkit::ledger::TamperedLedger;
 use conductor_testkit::rig::Rig;
 use conductor_testkit::sim::Stage;
@@ -331,7 +339,7 @@ async fn a_replay_compares_the_whole_row() {
     let stage = Box::pin(played()).await;
     let memory = stage.memory.clone();
     let honest = memory.run(&r1()).await.expect("calm").expect("it is there");
-    let edits: [fn(&mut RunRow); 9] = [
+    let edits: [fn(&mut RunRow); 10] = [
         |row| row.phase = "executing".into(),
         |row| row.terminal = true,
         |row| row.needs_human = !row.needs_human,
@@ -340,6 +348,7 @@ async fn a_replay_compares_the_whole_row() {
         |row| row.title.push('x'),
         |row| row.pull_request = Some(7),
         |row| row.seq += 1,
+        |row| row.seq -= 1,
         |row| row.state = row.state.replace("\"cleaned_up\":false", "\"cleaned_up\":true"),
     ];
     for (n, edit) in edits.into_iter().enumerate() {
@@ -351,6 +360,123 @@ async fn a_replay_compares_the_whole_row() {
             .expect("readable");
         assert_eq!(replayed.differences, [Difference::State], "edit {n}");
     }
+}
+
+/// What readers see of a run that moves on after every look at it.
+#[derive(Debug)]
+struct Moving {
+    engine: Arc<Engine>,
+    memory: Arc<dyn Views>,
+    by: OperatorName,
+    is_paused: AtomicBool,
+    /// How many looks at the row come too early to see it.
+    early: AtomicU32,
+    /// What somebody did to the row.
+    edit: fn(&mut RunRow),
+}
+
+impl Moving {
+    fn new(rig: &Rig) -> Self {
+        Self {
+            engine: rig.engine.clone(),
+            memory: rig.stage.memory.clone(),
+            by: rig.stage.specs[0].started_by.clone(),
+            is_paused: AtomicBool::new(false),
+            early: AtomicU32::new(0),
+            edit: |_row| {},
+        }
+    }
+
+    async fn move_on(&self, run: &RunId) {
+        let action = if self.is_paused.fetch_not(Ordering::Relaxed) {
+            Action::Resume
+        } else {
+            Action::Pause
+        };
+        let input = Input::Operate {
+            by: self.by.clone(),
+            action,
+        };
+        let submission = Submission {
+            run: run.clone(),
+            input,
+            dedupe: None,
+            cause: String::new(),
+            seen: Seen::Anything,
+        };
+        let submitted = self.engine.submit(submission).await;
+        submitted.expect("it can be paused and resumed");
+    }
+}
+
+#[async_trait]
+impl Views for Moving {
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Fault> {
+        let is_early = |left: u32| left.checked_sub(1);
+        if self
+            .early
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_early)
+            .is_ok()
+        {
+            return Ok(None);
+        }
+        let mut row = self.memory.run(run).await?;
+        self.move_on(run).await;
+        row.iter_mut().for_each(self.edit);
+        Ok(row)
+    }
+
+    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>, Fault> {
+        let effects = self.memory.effects(run).await?;
+        self.move_on(run).await;
+        Ok(effects)
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Fault> {
+        self.memory.runs(filter).await
+    }
+
+    async fn count(&self, filter: &RunFilter) -> Result<u32, Fault> {
+        self.memory.count(filter).await
+    }
+
+    async fn instance(&self) -> Result<(Instance, StreamHead), Fault> {
+        self.memory.instance().await
+    }
+
+    async fn writes(&self, run: &RunId) -> Result<Vec<ForgeWrite>, Fault> {
+        self.memory.writes(run).await
+    }
+
+    async fn heads(&self) -> Result<Vec<StreamHead>, Fault> {
+        self.memory.heads().await
+    }
+}
+
+/// RUN-2: a run that moves while it is replayed is compared as it stood at one moment; nothing is made up, and what is
+/// wrong is found all the same.
+#[tokio::test(start_paused = true)]
+async fn a_replay_of_a_run_that_moves_finds_nothing_but_what_was_changed() {
+    let rig = Rig::start_story().await;
+    let run = rig.start_run(1).await;
+    rig.until(&run, |run| run.phase.gate().is_some()).await;
+    let memory = rig.stage.memory.as_ref();
+    let mut moving = Moving::new(&rig);
+    let replayed = async |moving: &Moving| replay::replay(memory, moving, &run).await.expect("readable");
+    let honest = replayed(&moving).await;
+    assert!(honest.is_equal(), "{:?}", honest.differences);
+    assert!(
+        honest.facts > 5 && honest.events > honest.facts && honest.effects > 5,
+        "{honest:?}"
+    );
+
+    // It began between two looks.
+    moving.early = AtomicU32::new(1);
+    let began = replayed(&moving).await;
+    assert!(began.is_equal() && began.facts > honest.facts, "{began:?}");
+
+    moving.edit = |row| row.title.push('x');
+    assert_eq!(replayed(&moving).await.differences, [Difference::State]);
 }
 
 /// LAW-3: a state that breaks a law is noticed at the next commit, whoever brought it about.
@@ -467,6 +593,33 @@ async fn a_branch_that_is_deleted_stands_among_the_writes() {
         .await
         .expect("calm weather");
     assert_eq!(deletions(&run).await, [expected]);
+}
+
+/// ENV-3: a branch that may not be deleted stays, and keeps nothing else of its run.
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_may_not_be_deleted_stays_and_the_rest_is_given_back() {
+    let rig = Rig::start_story().await;
+    rig.stage.forge.archive().keeps_branches = true;
+    let run = rig.start_run(1).await;
+    rig.approve(&run).await;
+    rig.stage.forge.set_down(true);
+    let is_pushed = |run: &conductor_domain::Run| {
+        let workspace = run.workspace.as_ref();
+        workspace.is_some_and(|workspace| workspace.pushed.is_some())
+    };
+    rig.until(&run, is_pushed).await;
+    rig.operate(&run, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    rig.stage.forge.set_down(false);
+    let ended = rig.until(&run, |run| run.cleaned_up || run.needs_human()).await;
+    assert!(ended.cleaned_up, "{:?}", ended.clean_up_failed);
+    assert!(rig.stage.workspace.disk().repos.is_empty());
+    let held = rig.stage.memory.held(Some(&run)).await.expect("calm weather");
+    assert_eq!(held, []);
+    let stays = "conductor/run-r1 stays at the forge";
+    let records = rig.records(&run).await;
+    assert!(records.iter().any(|record| record.payload.contains(stays)));
 }
 
 /// SEC-8: what no anchor covers is said, not hidden.

@@ -310,6 +310,62 @@ async fn an_interrupted_agent_starts_over_from_the_same_commit() {
     assert_eq!(saved, [true], "what it left is not lost");
 }
 
+/// RUN-12a: tests are a stranger's code as an agent is; those that take the host down do so a few times and not for ever.
+#[tokio::test(start_paused = true)]
+async fn interrupted_tests_start_over_until_a_person_must_look() {
+    let mut rig = Rig::start_story().await;
+    let run = rig.start_run(1).await;
+    rig.approve(&run).await;
+    let is_testing = |run: &conductor_domain::Run| {
+        let mut under_way = run.in_flight.values();
+        under_way.any(|effect| effect.kind == EffectKind::RunTests)
+    };
+    let most = rig.stage.specs[0].limits.interruptions;
+    rig.stage.world.hang("check a commit out");
+    for n in 0..=most {
+        let testing = rig.until(&run, is_testing).await;
+        assert_eq!(testing.counters.interruptions, n);
+        // Long enough for it to begin, and it never ends.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let stage = rig.die().await;
+        stage.world.hang("check a commit out");
+        rig = Rig::resume_with(stage, |stage| stage.ports(stage.agents()), |_options| {}).await;
+        rig.until(&run, |run| run.counters.interruptions > n).await;
+    }
+    let held = rig.run(&run).await;
+    assert!(held.holds.get(HoldKind::Failure).is_some(), "{held:?}");
+    assert!(rig.stage.executor.open_sandboxes().is_empty());
+}
+
+/// RUN-11: however many agents are at work, short work goes on, and so does what only ends something.
+#[tokio::test(start_paused = true)]
+async fn agents_at_work_keep_nothing_but_agents_waiting() {
+    let endless = Endless::default();
+    let tune = |options: &mut Options| options.concurrency = 1;
+    let rig = Rig::start_with(|stage| stage.ports(endless.agent()), tune).await;
+    let first = rig.start_run(1).await;
+    endless.begun.notified().await;
+    let second = rig.start_run(2).await;
+    let waits_for_an_agent = |run: &conductor_domain::Run| {
+        let mut under_way = run.in_flight.values();
+        under_way.any(|effect| effect.kind == EffectKind::Invoke)
+    };
+    rig.until(&second, waits_for_an_agent).await;
+    let third = rig.start_run(3).await;
+    rig.until(&third, waits_for_an_agent).await;
+    rig.operate(&second, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    rig.until(&second, |run| run.cleaned_up).await;
+    let times = || endless.times.load(Ordering::Relaxed);
+    assert_eq!(times(), 1, "there is room for one agent");
+    rig.operate(&first, Action::Cancel { comment: None })
+        .await
+        .expect("can be cancelled");
+    endless.begun.notified().await;
+    assert_eq!(times(), 2, "and now for the next");
+}
+
 /// Reads the envelopes of the invocations of a run that ended, and checks that each has its receipt.
 async fn envelopes(rig: &Rig, run: &RunId) -> Vec<serde_json::Value> {
     let mut envelopes = vec![];

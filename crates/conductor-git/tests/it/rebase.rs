@@ -3,7 +3,7 @@
 use conductor_domain::fault::FaultKind;
 use conductor_port::workspace::{Rebased, Workspace as _};
 
-use crate::world::{BRANCH, World, git_ok, write};
+use crate::world::{World, git_ok, write};
 
 #[tokio::test]
 async fn commits_move_with_their_words() {
@@ -18,7 +18,7 @@ async fn commits_move_with_their_words() {
 
     let done = world
         .workspace
-        .rebase(&world.run, &world.repo(), BRANCH, &second, None)
+        .rebase(&world.rebase(9, &second), &world.repo(), None)
         .await
         .unwrap();
     let Rebased::Clean { base: onto, head } = done.clone() else {
@@ -41,11 +41,40 @@ async fn commits_move_with_their_words() {
     world.people_push("moved again");
     let again = world
         .workspace
-        .rebase(&world.run, &world.repo(), BRANCH, &second, None)
+        .rebase(&world.rebase(9, &second), &world.repo(), None)
         .await
         .unwrap();
     assert_eq!(again, done);
     git_ok(&world.run_repository(), ["cat-file", "-e", second.as_str()]);
+}
+
+/// BEY-3: a rebase that nobody heard of is not taken for the next one of the same commits.
+#[tokio::test]
+async fn another_rebase_of_the_same_head_goes_where_the_base_stands_then() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join("a.txt"), "1\n");
+    let head = world.commit(1, &base).await;
+    for (effect, words) in [(2, "theirs\n"), (3, "theirs again\n")] {
+        write(&world.people().join("README.md"), words);
+        let moved = world.people_push("moved");
+        let done = world
+            .workspace
+            .rebase(&world.rebase(effect, &head), &world.repo(), None)
+            .await
+            .unwrap();
+        let Rebased::Clean {
+            base: onto,
+            head: new,
+        } = done
+        else {
+            panic!("{done:?}")
+        };
+        assert_eq!((onto, world.branch_at()), (moved, Some(new)), "{effect}");
+        // It was stopped before its report, and the phase starts over where it stood.
+        world.workspace.reset(&world.run, &head).await.unwrap();
+        assert_eq!(world.branch_at().as_ref(), Some(&head));
+    }
 }
 
 #[tokio::test]
@@ -61,7 +90,7 @@ async fn a_conflict_names_its_paths_and_moves_nothing() {
     world.people_push("moved");
     let done = world
         .workspace
-        .rebase(&world.run, &world.repo(), BRANCH, &head, None)
+        .rebase(&world.rebase(9, &head), &world.repo(), None)
         .await
         .unwrap();
     assert_eq!(
@@ -81,7 +110,7 @@ async fn a_base_that_did_not_move_changes_nothing() {
     let head = world.commit(1, &base).await;
     let done = world
         .workspace
-        .rebase(&world.run, &world.repo(), BRANCH, &head, None)
+        .rebase(&world.rebase(9, &head), &world.repo(), None)
         .await
         .unwrap();
     assert_eq!(
@@ -105,7 +134,7 @@ async fn what_upstream_has_already_is_not_proposed_again() {
     let moved = world.people_push("the same");
     let done = world
         .workspace
-        .rebase(&world.run, &world.repo(), BRANCH, &head, None)
+        .rebase(&world.rebase(9, &head), &world.repo(), None)
         .await
         .unwrap();
     assert_eq!(
@@ -126,7 +155,7 @@ async fn a_stale_head_is_refused() {
     world.people_push("moved");
     let fault = world
         .workspace
-        .rebase(&world.run, &world.repo(), BRANCH, &base, None)
+        .rebase(&world.rebase(9, &base), &world.repo(), None)
         .await
         .unwrap_err();
     assert_eq!(fault.kind, FaultKind::Conflict);
@@ -143,7 +172,7 @@ async fn a_reset_after_a_rebase_saves_nothing() {
     world.people_push("moved");
     let done = world
         .workspace
-        .rebase(&world.run, &world.repo(), BRANCH, &head, None)
+        .rebase(&world.rebase(9, &head), &world.repo(), None)
         .await
         .unwrap();
     let Rebased::Clean { head: new, .. } = done else {

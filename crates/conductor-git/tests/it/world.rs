@@ -11,7 +11,7 @@ use conductor_domain::id::{CommitId, EffectId, RepoId, RunId};
 use conductor_domain::spec::RepoRef;
 use conductor_domain::time::Timestamp;
 use conductor_git::{Git, GitWorkspace, Identity, Protocol};
-use conductor_port::workspace::{CommitOrder, Committed, Prepared, PushOrder, Workspace as _};
+use conductor_port::workspace::{CommitOrder, Committed, Prepared, PushOrder, RebaseOrder, Workspace as _};
 
 pub(crate) const BRANCH: &str = "conductor/run-r1";
 
@@ -143,6 +143,15 @@ impl World {
     }
 
     /// Commits the working directory, which must have changed.
+    pub(crate) fn rebase(&self, number: u64, head: &CommitId) -> RebaseOrder {
+        RebaseOrder {
+            effect: EffectId::derive(&self.run, number, 0),
+            run: self.run.clone(),
+            branch: BRANCH.to_owned(),
+            head: head.clone(),
+        }
+    }
+
     pub(crate) async fn commit(&self, number: u64, parent: &CommitId) -> CommitId {
         match self.workspace.commit(&self.order(number, parent)).await.unwrap() {
             Committed::Commit { commit, .. } => commit,

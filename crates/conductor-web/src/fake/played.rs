@@ -5,9 +5,10 @@
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
 use conductor_domain::effect::EffectKind;
+use conductor_domain::fault::Fault;
 use conductor_domain::forge::IssueSnapshot;
 use conductor_domain::gate::GateKind;
-use conductor_domain::id::{CommitId, IssueNumber, OperatorName};
+use conductor_domain::id::{CommitId, EffectId, IssueNumber, OperatorName};
 use conductor_domain::input::{Action, Input, PolicyVerdict, Report};
 use conductor_domain::invocation::{InvocationReport, Outcome, ToolLogHead, Usage};
 use conductor_domain::plan::{Plan, Review, Verdict};
@@ -117,6 +118,19 @@ impl Played {
         self
     }
 
+    /// Calls the run off, and lets its clean-up fail for good.
+    pub(crate) fn until_left_behind(mut self, why: &str) -> Self {
+        self.operate(Action::Cancel { comment: None });
+        let effect = self.under_way(EffectKind::CleanUp);
+        self.feed(&Input::Faulted {
+            effect,
+            attempt: 1,
+            fault: Fault::permanent(why),
+            remains: None,
+        });
+        self
+    }
+
     fn asked(&self) -> (GateKind, Digest) {
         let gate = self.run.as_ref().and_then(Run::gate).expect("a gate is open");
         (gate.kind, gate.subject.clone())
@@ -161,13 +175,17 @@ impl Played {
         self.fake.world().rows = vec![row];
     }
 
-    fn report(&mut self, kind: EffectKind, report: Report) {
+    fn under_way(&self, kind: EffectKind) -> EffectId {
         let run = self.run.as_ref().expect("the run was started");
         let in_flight = run.in_flight.iter().find(|(_, effect)| effect.kind == kind);
-        let effect = in_flight
+        in_flight
             .unwrap_or_else(|| panic!("{kind} is not under way"))
             .0
-            .clone();
+            .clone()
+    }
+
+    fn report(&mut self, kind: EffectKind, report: Report) {
+        let effect = self.under_way(kind);
         self.feed(&Input::Performed {
             effect,
             report: Box::new(report),

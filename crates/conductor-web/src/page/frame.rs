@@ -59,7 +59,6 @@ impl Frame {
     ) -> Result<Self, Error> {
         let waiting = RunFilter {
             needs_human: true,
-            open: true,
             limit: COUNTED,
             ..RunFilter::default()
         };

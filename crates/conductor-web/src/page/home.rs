@@ -71,17 +71,14 @@ impl Part {
 /// Shows Home.
 pub(crate) async fn show(State(door): State<Arc<Door>>, actor: Actor) -> Result<Html<String>, Trouble> {
     let now = door.settings.clock.now();
-    let open = RunFilter {
-        open: true,
-        ..RunFilter::default()
-    };
     let waiting = RunFilter {
         needs_human: true,
-        ..open.clone()
+        ..RunFilter::default()
     };
     let running = RunFilter {
         needs_nobody: true,
-        ..open
+        open: true,
+        ..RunFilter::default()
     };
     let failed = RunFilter {
         phase: Some("failed".to_owned()),

@@ -276,6 +276,24 @@ async fn a_look_alike_letter_is_shown_as_its_code() {
     );
 }
 
+/// BEY-4, ENV-3: a clean-up that failed is told wherever it is said what needs a person, and can be asked for again.
+#[tokio::test]
+async fn a_clean_up_that_failed_is_shown_as_needing_a_person() {
+    let fake = Fake::with_repo();
+    Played::start(&fake)
+        .until_plan_gate("the plan")
+        .until_left_behind("the disk is gone");
+    let browser = Browser::inside(&fake).await;
+    for (path, expected) in [
+        ("/", "<h2>Needs you</h2>"),
+        ("/approvals", "its clean-up failed (the disk is gone)"),
+        ("/runs/r-1", "value=\"retry\">Clean up again<"),
+    ] {
+        let page = browser.get(path).await.text;
+        assert!(page.contains(expected), "{path}: {page}");
+    }
+}
+
 /// S-48, UI-5: what an agent or an issue's author wrote is text, whatever it looks like, and hides nothing.
 #[tokio::test]
 async fn hostile_text_is_shown_as_text() {

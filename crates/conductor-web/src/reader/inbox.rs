@@ -1,4 +1,5 @@
-//! Reads what waits for a person: every gate, question and hold, however many, in the order in which they were asked.
+//! Reads what waits for a person: every gate, question and hold, and every clean-up that failed, however many, in the order
+//! in which they were asked.
 //!
 //! A run that is touched keeps its place; one that is asked about anew goes to the end. This module does not know who
 //! answers.
@@ -17,7 +18,6 @@ impl Reader {
         let mut filter = RunFilter {
             project: project.map(ToString::to_string),
             needs_human: true,
-            open: true,
             limit: MAX_RUNS,
             ..RunFilter::default()
         };
@@ -82,6 +82,32 @@ mod tests {
         assert_eq!(waiting().await, 0);
         let _played = played.until_plan_gate("the plan");
         assert_eq!(waiting().await, 1);
+    }
+
+    /// BEY-4, ENV-3: a run that is over and could not be cleaned up waits for a person as any other, who is told what to do.
+    #[tokio::test]
+    async fn a_clean_up_that_failed_waits_for_a_person() {
+        let fake = Fake::with_repo();
+        Played::start(&fake)
+            .until_plan_gate("the plan")
+            .until_left_behind("the disk is gone");
+        let waiting = fake.reader().approvals(None).await.expect("read").waiting;
+        let told: Vec<_> = waiting
+            .iter()
+            .map(|detail| {
+                (
+                    detail.run.ended,
+                    detail.waits_for.as_str(),
+                    detail.next.as_slice(),
+                )
+            })
+            .collect();
+        let again = crate::api::NextStep {
+            what: "clean up again".to_owned(),
+            command: "conductor run retry r-1".to_owned(),
+        };
+        let why = "a person: its clean-up failed (the disk is gone); `retry` asks for it again";
+        assert_eq!(told, [(true, why, [again].as_slice())]);
     }
 
     /// Places a run that failed at one time, and whose records went on until another.

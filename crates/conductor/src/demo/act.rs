@@ -103,6 +103,10 @@ async fn respond(stage: &Stage, person: &Person, run: &RunId) -> Result<(), Fail
             return Err(nothing_decided());
         }
         stage.merge(pull_request.number).await?;
+    } else if detail.run.ended {
+        let what = format!("run {run} waits for {}", detail.waits_for);
+        let hint = "the log on the stage says more; please report it";
+        return Err(Failure::coded("CDR0417", what, hint).exiting(Exit::NeedsHuman));
     } else if !detail.holds.is_empty() {
         let what = format!("run {run} is {}", detail.waits_for);
         return Err(Failure::coded(

@@ -127,7 +127,10 @@ async fn look(
         return Err(Failure::coded(
             "CDR0413",
             what,
-            format!("`conductor run show {run}` shows where it stands"),
+            format!(
+                "`{}` shows where it stands",
+                session.typed(&format!("conductor run show {run}"))
+            ),
         )
         .exiting(Exit::Refused));
     };

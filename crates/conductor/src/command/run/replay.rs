@@ -38,8 +38,9 @@ pub(crate) async fn replay(session: &Session, run: &RunId) -> Result<Exit, Failu
     if replay.same {
         return Ok(Exit::Ok);
     }
+    let verify = session.typed("conductor audit verify");
     session
         .out
-        .talk("hint: `conductor audit verify` tells whether the log was changed");
+        .talk(&format!("hint: `{verify}` tells whether the log was changed"));
     Ok(Exit::Failed)
 }

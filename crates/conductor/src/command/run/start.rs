@@ -112,9 +112,8 @@ async fn ask(session: &Session, client: &Client, wish: &StartRun) -> Result<Star
         "✔ run {} started for {}#{}",
         started.run, wish.repo, wish.issue
     ));
-    session
-        .out
-        .talk(&format!("hint: `conductor run watch {}` follows it", started.run));
+    let follow = session.typed(&format!("conductor run watch {}", started.run));
+    session.out.talk(&format!("hint: `{follow}` follows it"));
     Ok(started)
 }
 

@@ -48,21 +48,15 @@ pub(crate) async fn watch(session: &Session, args: WatchArgs) -> Result<Exit, Fa
     session.out.data(&last, |last| {
         format!("{}  {}\n", last.run.id, crate::show::state::outcome(&last.run))
     })?;
-    if last.run.ended {
-        return Ok(if last.run.phase == "completed" {
-            Exit::Ok
-        } else {
-            Exit::Failed
-        });
+    let exit = exit(&last);
+    if exit == Exit::NeedsHuman {
+        session
+            .out
+            .talk(&crate::show::state::waits(&last.run, &last.waits_for));
+        let show = session.typed(&format!("conductor run show {}", last.run.id));
+        session.out.talk(&format!("hint: `{show}` shows what to do"));
     }
-    session
-        .out
-        .talk(&crate::show::state::waits(&last.run, &last.waits_for));
-    session.out.talk(&format!(
-        "hint: `conductor run show {}` shows what to do",
-        last.run.id
-    ));
-    Ok(Exit::NeedsHuman)
+    Ok(exit)
 }
 
 async fn follow(
@@ -93,8 +87,7 @@ async fn follow(
                 }
                 Message::State(state) => {
                     progress.state(&state);
-                    let has_ended = state.run.ended && state.cleaned_up;
-                    if has_ended || (until == Until::Human && is_for_a_person(&state)) {
+                    if is_seen(&state, until) {
                         return Ok(*state);
                     }
                 }
@@ -117,8 +110,69 @@ async fn connect(session: &Session, run: &RunId, seen: u64) -> Result<BoxStream<
     session.client().await?.follow(run.as_str(), seen).await
 }
 
-/// Tells whether nothing more happens before a person acts, here or at the forge.
+/// Tells whether what was watched for has come. Who waits for the end waits for the clean-up, too, unless that failed and
+/// only a person can have it done.
+fn is_seen(now: &StateChange, until: Until) -> bool {
+    let is_over = now.run.ended && (now.cleaned_up || is_for_a_person(now));
+    match until {
+        Until::Human => is_over || is_for_a_person(now),
+        Until::Ended => is_over,
+    }
+}
+
+/// How a run was left; a person who must act is told before how it ended.
+fn exit(last: &StateChange) -> Exit {
+    if is_for_a_person(last) || !last.run.ended {
+        Exit::NeedsHuman
+    } else if last.run.phase == PhaseName::Completed.as_str() {
+        Exit::Ok
+    } else {
+        Exit::Failed
+    }
+}
+
+/// Tells whether nothing more happens before a person acts, here or at the forge; after the end, when the clean-up failed.
 pub(crate) fn is_for_a_person(now: &StateChange) -> bool {
     let waits_for_merge = now.run.phase == PhaseName::AwaitingMerge.as_str() && !now.run.held;
-    !now.run.ended && (now.run.needs_human || waits_for_merge)
+    now.run.needs_human || waits_for_merge
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(phase: PhaseName, needs_human: bool, cleaned_up: bool) -> StateChange {
+        let ended = phase.is_terminal();
+        let change = serde_json::json!({
+            "run": {
+                "id": "r-1", "project": "p", "repo": "o/r", "repo_id": 7, "issue": 1, "title": "T",
+                "phase": phase.as_str(), "status": "", "held": false, "needs_human": needs_human, "ended": ended,
+                "ended_because": null, "priority": 5, "pull_request": null, "events": 3, "created_at": 0,
+                "updated_at": 0,
+            },
+            "waits_for": "", "cleaned_up": cleaned_up,
+        });
+        serde_json::from_value(change).expect("a change")
+    }
+
+    /// UI-1: watching ends when nothing more happens by itself, and the exit code says why.
+    #[test]
+    fn watching_ends_when_nothing_more_happens_by_itself() {
+        use PhaseName::{AwaitingMerge, AwaitingPlanApproval, Cancelled, Completed, Planning};
+        let (both, human, neither) = ([true, true], [true, false], [false, false]);
+        for (now, seen, expected) in [
+            (at(Planning, false, false), neither, Exit::NeedsHuman),
+            (at(AwaitingPlanApproval, true, false), human, Exit::NeedsHuman),
+            (at(AwaitingMerge, false, false), human, Exit::NeedsHuman),
+            (at(Completed, false, false), neither, Exit::Ok),
+            (at(Completed, false, true), both, Exit::Ok),
+            (at(Cancelled, false, true), both, Exit::Failed),
+            // Its clean-up failed: it never comes to anything more.
+            (at(Completed, true, false), both, Exit::NeedsHuman),
+            (at(Cancelled, true, false), both, Exit::NeedsHuman),
+        ] {
+            let told = [Until::Human, Until::Ended].map(|until| is_seen(&now, until));
+            assert_eq!((told, exit(&now)), (seen, expected), "{now:?}");
+        }
+    }
 }
