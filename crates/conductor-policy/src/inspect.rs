@@ -168,6 +168,9 @@ impl Inspector {
         }
         for change in changes {
             names(change, plan, &mut objections);
+            if change.before == Side::Absent && change.after != Side::Absent {
+                self.secret_names(change, &mut objections);
+            }
             if change.after != Side::Absent {
                 self.sizes(change, &mut objections);
                 self.content(change, &mut objections);
@@ -200,6 +203,25 @@ impl Inspector {
             }
         }
         unshown
+    }
+
+    /// Judges the words of a path that is new: it leaves with the commit as its content does, and is taken out of what people
+    /// are shown of it (SEC-4, S-47).
+    fn secret_names(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
+        for sighting in self.redactor.sight(change.path.as_bytes()) {
+            let severity = match sighting.certainty {
+                Certainty::Certain => Severity::Violation,
+                Certainty::Likely => Severity::NeedsApproval,
+                Certainty::Hinted => continue,
+            };
+            objections.push(Objection {
+                path: hidden::visible_name(change.path).text,
+                line: 0,
+                subject: Subject::Secret,
+                severity,
+                evidence: format!("in the path: {}", sighting.kind),
+            });
+        }
     }
 
     fn sizes(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {

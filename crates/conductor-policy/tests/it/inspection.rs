@@ -80,6 +80,38 @@ fn secrets_in_added_lines_are_found_and_never_shown() {
     );
 }
 
+/// SEC-4, S-47: a name leaves with its file, empty or not; one that stood there before, or goes, is not this change's.
+#[test]
+fn a_secret_in_a_new_path_is_found() {
+    let path = format!("notes/{}.txt", token());
+    let found = whole(&path, "", "x\n");
+    assert_eq!(
+        found,
+        [Objection {
+            path: path.clone(),
+            line: 0,
+            subject: Subject::Secret,
+            severity: Violation,
+            evidence: "in the path: github-token".to_owned(),
+        }]
+    );
+    assert_eq!(
+        of("a/password=k3Qz9!xW7mPv/b.txt", "", "x\n"),
+        [(0, Subject::Secret, NeedsApproval)]
+    );
+    assert_eq!(of("a/password=correcthorse", "", "x\n"), []);
+    assert_eq!(of(&path, "x\n", "y\n"), []);
+    assert_eq!(of(&path, "x\n", ""), []);
+    let link = Change {
+        path: &path,
+        before: Side::Absent,
+        after: Side::Link,
+        marks: &[],
+    };
+    let found = inspector().inspect(&[link], std::slice::from_ref(&path));
+    assert_eq!(found[0].subject, Subject::Secret);
+}
+
 /// SEC-4, S-19, S-49, S-51.
 #[test]
 fn paths_are_judged_by_what_they_decide() {
