@@ -353,6 +353,22 @@ fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) 
     };
     for mark in change.marks {
         object(Subject::Tree(*mark), severity(*mark), &mark.to_string());
+/// Lists the changed files that a run's own test command names: whoever changes one can change what "the tests passed" means,
+/// whatever it is called (S-19). `command` is the program with its arguments.
+pub fn harness_of(command: &[String], changes: &[Change<'_>]) -> Vec<Objection> {
+    let named = changes
+        .iter()
+        .filter(|change| path::is_named_by(command, change.path));
+    let objections = named.map(|change| Objection {
+        path: hidden::visible_name(change.path).text,
+        line: 0,
+        subject: Subject::Harness,
+        severity: Severity::NeedsApproval,
+        evidence: "the test command names it".to_owned(),
+    });
+    objections.collect()
+}
+
     }
     if path::is_forbidden(change.path) {
         let kind = FindingKind::ForbiddenPath;

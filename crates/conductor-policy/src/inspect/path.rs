@@ -42,7 +42,7 @@ pub(super) fn is_environment(path: &str) -> bool {
 
 /// Says why a file is part of the test harness (S-19): whoever changes it can change what "the tests passed" means.
 pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'static str> {
-    const FILES: [(&str, &str); 36] = [
+    const FILES: [(&str, &str); 44] = [
         ("build.rs", "runs when the tests are built"),
         ("conftest.py", "runs before the tests"),
         ("makefile", "holds the commands that tests are run by"),
@@ -53,18 +53,26 @@ pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'stati
         ("rakefile", "holds the commands that tests are run by"),
         ("taskfile.yml", "holds the commands that tests are run by"),
         ("taskfile.yaml", "holds the commands that tests are run by"),
+        ("rakefile.rb", "holds the commands that tests are run by"),
         ("taskfile.dist.yml", "holds the commands that tests are run by"),
         ("taskfile.dist.yaml", "holds the commands that tests are run by"),
         ("tox.ini", "configures the test runner"),
         ("noxfile.py", "configures the test runner"),
+        ("sitecustomize.py", "runs whenever Python starts"),
+        ("usercustomize.py", "runs whenever Python starts"),
         ("pytest.ini", "configures the test runner"),
+        ("tox.toml", "configures the test runner"),
         (".pytest.ini", "configures the test runner"),
         ("setup.cfg", "configures the test runner"),
         ("setup.py", "runs when the package is installed"),
+        ("pytest.toml", "configures the test runner"),
+        (".pytest.toml", "configures the test runner"),
         ("phpunit.xml", "configures the test runner"),
         ("phpunit.xml.dist", "configures the test runner"),
         (".rspec", "configures the test runner"),
         (".mocharc", "configures the test runner"),
+        ("phpunit.dist.xml", "configures the test runner"),
+        (".bazelrc", "says which flags and wrappers tests are run with"),
         (
             ".npmrc",
             "says which shell, flags and registry scripts are run with",
@@ -106,7 +114,7 @@ pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'stati
     if whole.starts_with(".mvn/") || whole.contains("/.mvn/") {
         return Some("configures what runs the build");
     }
-    if matches!(name.rsplit_once('.'), Some((_, "just" | "cmake"))) {
+    if matches!(name.rsplit_once('.'), Some((_, "just" | "cmake" | "mk"))) {
         return Some("holds the commands that tests are run by");
     }
     if name == "package.json" {
@@ -128,6 +136,32 @@ pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'stati
 
 /// Compares what was read; of two that cannot be read nobody knows that they are the same.
 fn is_same<T: PartialEq>(before: Option<T>, after: Option<T>) -> bool {
+/// Tells whether a test command names the file, in one of its arguments or in a line of a shell: what the tests are is then
+/// the file's to say (S-19). The command is run where the repository begins.
+pub(super) fn is_named_by(command: &[String], path: &str) -> bool {
+    let path = path.to_lowercase();
+    let is_between = |letter: char| letter.is_whitespace() || "\"'`=;&|()<>{},:".contains(letter);
+    let words = command
+        .iter()
+        .flat_map(|argument| argument.split(is_between).chain([argument.as_str()]));
+    words.map(str::to_lowercase).any(|word| normal(&word) == path)
+}
+
+/// Writes a path the way git does: without `.`, without `..` where it can be, and without a `/` too many.
+fn normal(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
     before.zip(after).is_some_and(|(before, after)| before == after)
 }
 

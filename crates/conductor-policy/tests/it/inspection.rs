@@ -5,7 +5,7 @@ use conductor_domain::role::Role;
 use conductor_policy::authority::{Authority, Request, Ruling};
 use conductor_policy::hidden::visible;
 use conductor_policy::inspect::pattern::{InvalidPattern, Pattern};
-use conductor_policy::inspect::{Change, Inspector, Limits, Objection, Side, Subject, Unshown};
+use conductor_policy::inspect::{Change, Inspector, Limits, Objection, Side, Subject, Unshown, harness_of};
 use conductor_policy::secret::live::LiveSecrets;
 
 use Severity::{NeedsApproval, Violation};
@@ -512,6 +512,15 @@ fn a_pyproject_is_harness_where_it_steers_tools() {
             "[tool.pytest",
             "[project.entry-points.pytest11]\nx = \"x\"\n[tool.pytest",
         ),
+        "tox.toml",
+        "pytest.toml",
+        ".pytest.toml",
+        "phpunit.dist.xml",
+        "Rakefile.rb",
+        "build/rules.mk",
+        ".bazelrc",
+        "src/sitecustomize.py",
+        "usercustomize.py",
         (
             "[tool.pytest",
             "[tool.hatch.envs.test.scripts]\nrun = \"true\"\n[tool.pytest",
@@ -531,6 +540,52 @@ fn a_pyproject_is_harness_where_it_steers_tools() {
         ("[\"b\"]", "[\"b>=2\", \"c\"]"),
         (
             "[tool.pytest",
+/// S-19: the script that an operator named as the test command decides what the tests are, whatever it is called.
+#[test]
+fn a_file_that_the_test_command_names_is_harness() {
+    let named = |command: &[&str], path: &str| {
+        let change = Change {
+            path,
+            before: Side::File(b"exec cargo test\n"),
+            after: Side::File(b"exit 0\n"),
+            marks: &[],
+        };
+        let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+        harness_of(&command, &[change])
+    };
+    assert_eq!(
+        named(&["./scripts/test.sh"], "scripts/test.sh"),
+        [Objection {
+            path: "scripts/test.sh".to_owned(),
+            line: 0,
+            subject: Subject::Harness,
+            severity: NeedsApproval,
+            evidence: "the test command names it".to_owned(),
+        }]
+    );
+    for (command, path) in [
+        (&["python", "run_tests.py"][..], "run_tests.py"),
+        (&["python", "Run_Tests.py"], "run_tests.PY"),
+        (&["sh", "-c", "cd . && ./ci/all.sh -q; true"], "ci/all.sh"),
+        (&["sh", "-c", "CI=1 \"a/b\"|tee x"], "a/b"),
+        (&["pytest", "--rootdir=.", "--config-file=ci/py.cfg"], "ci/py.cfg"),
+        (&["a//b/../c/./run"], "a/c/run"),
+        (&["/run"], "run"),
+        (&["./all the tests.sh"], "all the tests.sh"),
+    ] {
+        assert_eq!(named(command, path).len(), 1, "{command:?} {path}");
+    }
+    for (command, path) in [
+        (&["cargo", "test"][..], "src/test"),
+        (&["pytest", "tests/"], "tests/a.py"),
+        (&["./scripts/test.sh"], "test.sh"),
+        (&["./scripts/test.sh"], "scripts/test.sh.md"),
+        (&[], "a"),
+    ] {
+        assert_eq!(named(command, path), [], "{command:?} {path}");
+    }
+}
+
             "[dependency-groups]\ntest = [\"pytest\"]\n[tool.pytest",
         ),
         (
