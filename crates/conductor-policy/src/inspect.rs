@@ -189,13 +189,23 @@ impl Inspector {
         let text = rendered.as_bytes();
         let is_break = |byte: &u8| matches!(*byte, b'\n' | b'\r');
         let mut unshown = Unshown::default();
+        // Sightings are sorted and apart, so every byte is looked at once for its line, however many stand on one.
+        let (mut begin, mut seen) = (0, 0);
         for Sighting { range, certainty, .. } in self.redactor.sight(text) {
-            let before = text.get(..range.start).unwrap_or_default();
-            let begin = before.iter().rposition(is_break).map_or(0, |at| at + 1);
-            let touched = text.get(begin..range.end).unwrap_or_default();
-            let lines = touched.split(is_break);
-            let new = lines.filter(|line| !matches!(line.first(), None | Some(b' ' | b'-')));
-            let (new, is_one_line) = (new.count(), !touched.iter().any(is_break));
+            let passed = text.get(seen..range.start).unwrap_or_default();
+            begin = passed
+                .iter()
+                .rposition(is_break)
+                .map_or(begin, |at| seen + at + 1);
+            seen = range.start;
+            let mut lines = text.get(range).unwrap_or_default().split(is_break);
+            let first = lines.next().and_then(|_| text.get(begin));
+            let below: Vec<Option<&u8>> = lines.map(<[u8]>::first).collect();
+            let is_one_line = below.is_empty();
+            let heads = below.into_iter().chain([first]);
+            let new = heads
+                .filter(|head| !matches!(head, None | Some(b' ' | b'-')))
+                .count();
             match certainty {
                 Certainty::Hinted if is_one_line => unshown.parts += new,
                 Certainty::Certain | Certainty::Likely if is_one_line => {}
@@ -260,7 +270,10 @@ impl Inspector {
             let end = starts.get(line).map_or(text.len(), |next| next - 1);
             text.get(start..end).unwrap_or_default()
         };
-        let is_added = |line: usize| !old.contains(line_text(line));
+        let added: Vec<bool> = (1..=starts.len())
+            .map(|line| !old.contains(line_text(line)))
+            .collect();
+        let is_added = |line: usize| added.get(line - 1) == Some(&true);
         let path = hidden::visible_name(change.path).text;
         let mut object = |line, subject, severity, evidence: String| {
             objections.push(Objection {

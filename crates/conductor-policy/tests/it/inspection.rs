@@ -727,3 +727,19 @@ fn a_hint_of_a_secret_counts_where_it_hides_other_lines() {
     assert_eq!(of("a.txt", "", &format!("a\n{head}")), []);
     assert_eq!(of("a.txt", "", "password=correcthorse\n"), []);
 }
+/// SEC-4: hostile: many secrets on one long line, in what was added and in what is shown. Time that grows with the square of
+/// their number would take minutes here.
+#[test]
+fn a_line_full_of_secrets_takes_no_longer_than_as_many_lines() {
+    let started = std::time::Instant::now();
+    let count = 40_000;
+    let line = "token=abc123 ".repeat(count);
+    let unshown = inspector().unshown(&format!("+{line}\n"));
+    assert_eq!(unshown.parts, count);
+    let likely = "password=k3Qz9!xW7mPv ".repeat(count);
+    let (before, after) = (format!("{likely}a\n"), format!("{likely}b\n"));
+    let added = of("a.txt", &before, &after);
+    assert!(added.contains(&(1, Subject::Secret, NeedsApproval)));
+    assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+}
+
