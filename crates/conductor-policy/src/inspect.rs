@@ -353,19 +353,6 @@ impl Inspector {
     }
 }
 
-/// Judges a change by its path alone.
-fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) {
-    let mut object = |subject, severity, evidence: &str| {
-        objections.push(Objection {
-            path: hidden::visible_name(change.path).text,
-            line: 0,
-            subject,
-            severity,
-            evidence: evidence.to_owned(),
-        });
-    };
-    for mark in change.marks {
-        object(Subject::Tree(*mark), severity(*mark), &mark.to_string());
 /// Lists the changed files that a run's own test command names: whoever changes one can change what "the tests passed" means,
 /// whatever it is called (S-19). `command` is the program with its arguments.
 pub fn harness_of(command: &[String], changes: &[Change<'_>]) -> Vec<Objection> {
@@ -382,6 +369,19 @@ pub fn harness_of(command: &[String], changes: &[Change<'_>]) -> Vec<Objection> 
     objections.collect()
 }
 
+/// Judges a change by its path alone.
+fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) {
+    let mut object = |subject, severity, evidence: &str| {
+        objections.push(Objection {
+            path: hidden::visible_name(change.path).text,
+            line: 0,
+            subject,
+            severity,
+            evidence: evidence.to_owned(),
+        });
+    };
+    for mark in change.marks {
+        object(Subject::Tree(*mark), severity(*mark), &mark.to_string());
     }
     if path::is_forbidden(change.path) {
         let kind = FindingKind::ForbiddenPath;

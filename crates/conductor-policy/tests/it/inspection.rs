@@ -124,7 +124,9 @@ fn paths_are_judged_by_what_they_decide() {
         (".github/workflows-guide.md", vec![]),
         ("CODEOWNERS", vec![forbidden.clone()]),
         ("src/codeowners", vec![]),
-        (".github/settings.yml", vec![forbidden]),
+        (".github/settings.yml", vec![forbidden.clone()]),
+        (".github/settings.yaml", vec![forbidden.clone()]),
+        (".github/dependabot.yaml", vec![forbidden]),
         (".env", vec![(0, Subject::EnvironmentFile, NeedsApproval)]),
         (
             "app/.env.production",
@@ -177,6 +179,36 @@ fn paths_are_judged_by_what_they_decide() {
         of("package.json", &old, "{not json"),
         [(0, Subject::Harness, NeedsApproval)]
     );
+}
+
+/// S-49: hostile: a path that is Latin but for letters that look so; a language's own words are left alone.
+#[test]
+fn a_path_that_can_be_taken_for_another_is_marked() {
+    for path in [
+        "src/\u{441}\u{43e}\u{440}\u{435}/mod.rs",
+        "src/\u{3bf}\u{3c1}/mod.rs",
+        "src/\u{585}\u{57d}.rs",
+        "src/\u{ff4d}\u{ff4f}\u{ff44}.rs",
+        "src/v\u{ff11}.rs",
+        "src/\u{1d426}\u{1d428}\u{1d41d}.rs",
+        "r\u{e9}sum\u{e9}/\u{441}\u{43e}.md",
+    ] {
+        assert_eq!(
+            of(path, "", "x\n"),
+            [(0, Subject::MixedScripts, NeedsApproval)],
+            "{path}"
+        );
+    }
+    for path in [
+        "docs/r\u{e9}sum\u{e9}.md",
+        "docs/платёж/\u{441}\u{43e}\u{440}\u{435}.md",
+        "docs/\u{ff21}\u{ff30}\u{ff29}仕様.md",
+        "docs/仕様.md",
+        "\u{441}\u{43e}\u{440}\u{435}",
+        "docs/a – b (1).md",
+    ] {
+        assert_eq!(of(path, "", "x\n"), [], "{path}");
+    }
 }
 
 /// S-11, S-51: what git's look at the trees marked is passed on, and files outside the plan ask again.
@@ -480,6 +512,15 @@ fn what_decides_how_tests_are_run_is_known_by_name() {
         "gradle/wrapper/gradle-wrapper.properties",
         ".mvn/jvm.config",
         ".mvn/wrapper/maven-wrapper.properties",
+        "tox.toml",
+        "pytest.toml",
+        ".pytest.toml",
+        "phpunit.dist.xml",
+        "Rakefile.rb",
+        "build/rules.mk",
+        ".bazelrc",
+        "src/sitecustomize.py",
+        "usercustomize.py",
     ] {
         assert_eq!(
             of(path, "", "x\n"),
@@ -499,47 +540,6 @@ fn what_decides_how_tests_are_run_is_known_by_name() {
     }
 }
 
-/// S-19: `pyproject.toml` holds dependencies, words about the project, and what runs its tests: only the last is harness.
-#[test]
-fn a_pyproject_is_harness_where_it_steers_tools() {
-    let old = "[project]\nname = \"a\"\nversion = \"1\"\ndependencies = [\"b\"]\n[build-system]\nrequires = [\"hatchling\"]\n\
-               build-backend = \"hatchling.build\"\n[tool.pytest.ini_options]\naddopts = \"-q\"\n";
-    let harness = [(0, Subject::Harness, NeedsApproval)];
-    for (from, to) in [
-        ("addopts = \"-q\"", "addopts = \"-q --co\""),
-        ("hatchling.build\"", "evil\"\nbackend-path = [\".\"]"),
-        (
-            "[tool.pytest",
-            "[project.entry-points.pytest11]\nx = \"x\"\n[tool.pytest",
-        ),
-        "tox.toml",
-        "pytest.toml",
-        ".pytest.toml",
-        "phpunit.dist.xml",
-        "Rakefile.rb",
-        "build/rules.mk",
-        ".bazelrc",
-        "src/sitecustomize.py",
-        "usercustomize.py",
-        (
-            "[tool.pytest",
-            "[tool.hatch.envs.test.scripts]\nrun = \"true\"\n[tool.pytest",
-        ),
-        ("[tool.pytest", "not toml ["),
-    ] {
-        assert_eq!(
-            of("a/pyproject.toml", old, &old.replace(from, to)),
-            harness,
-            "{to}"
-        );
-    }
-    assert_eq!(of("pyproject.toml", "", old), harness);
-    assert_eq!(of("pyproject.toml", old, ""), harness);
-    for (from, to) in [
-        ("version = \"1\"", "version = \"2\"\ndescription = \"words\""),
-        ("[\"b\"]", "[\"b>=2\", \"c\"]"),
-        (
-            "[tool.pytest",
 /// S-19: the script that an operator named as the test command decides what the tests are, whatever it is called.
 #[test]
 fn a_file_that_the_test_command_names_is_harness() {
@@ -586,6 +586,38 @@ fn a_file_that_the_test_command_names_is_harness() {
     }
 }
 
+/// S-19: `pyproject.toml` holds dependencies, words about the project, and what runs its tests: only the last is harness.
+#[test]
+fn a_pyproject_is_harness_where_it_steers_tools() {
+    let old = "[project]\nname = \"a\"\nversion = \"1\"\ndependencies = [\"b\"]\n[build-system]\nrequires = [\"hatchling\"]\n\
+               build-backend = \"hatchling.build\"\n[tool.pytest.ini_options]\naddopts = \"-q\"\n";
+    let harness = [(0, Subject::Harness, NeedsApproval)];
+    for (from, to) in [
+        ("addopts = \"-q\"", "addopts = \"-q --co\""),
+        ("hatchling.build\"", "evil\"\nbackend-path = [\".\"]"),
+        (
+            "[tool.pytest",
+            "[project.entry-points.pytest11]\nx = \"x\"\n[tool.pytest",
+        ),
+        (
+            "[tool.pytest",
+            "[tool.hatch.envs.test.scripts]\nrun = \"true\"\n[tool.pytest",
+        ),
+        ("[tool.pytest", "not toml ["),
+    ] {
+        assert_eq!(
+            of("a/pyproject.toml", old, &old.replace(from, to)),
+            harness,
+            "{to}"
+        );
+    }
+    assert_eq!(of("pyproject.toml", "", old), harness);
+    assert_eq!(of("pyproject.toml", old, ""), harness);
+    for (from, to) in [
+        ("version = \"1\"", "version = \"2\"\ndescription = \"words\""),
+        ("[\"b\"]", "[\"b>=2\", \"c\"]"),
+        (
+            "[tool.pytest",
             "[dependency-groups]\ntest = [\"pytest\"]\n[tool.pytest",
         ),
         (
@@ -661,13 +693,16 @@ fn tools_and_inspection_forbid_the_same_paths() {
         "docs/CODEOWNERS",
         ".gitlab/CODEOWNERS",
         ".github/settings.yml",
+        ".github/settings.yaml",
         ".github/dependabot.yml",
+        ".github/dependabot.yaml",
         ".gitlab-ci.yml",
         "azure-pipelines.yml",
         "Jenkinsfile",
         ".travis.yml",
         "src/CODEOWNERS",
         ".github/workflows.md",
+        ".github/settings.md",
         ".gitlab/a.yml",
         "src/lib.rs",
     ] {
@@ -717,16 +752,6 @@ fn what_a_reader_would_not_see_is_counted() {
     );
 }
 
-/// SEC-4, S-49: what only may be a secret is no objection in one line, and is one where it stands for several: any other could
-/// stand among them.
-#[test]
-fn a_hint_of_a_secret_counts_where_it_hides_other_lines() {
-    let head = ["-----BEGIN ", "RSA PRIVATE KEY-----"].concat();
-    let secret = vec![(2, Subject::Secret, NeedsApproval)];
-    assert_eq!(of("a.txt", "", &format!("a\n{head}\nlet a = 1;\n")), secret);
-    assert_eq!(of("a.txt", "", &format!("a\n{head}")), []);
-    assert_eq!(of("a.txt", "", "password=correcthorse\n"), []);
-}
 /// SEC-4: hostile: many secrets on one long line, in what was added and in what is shown. Time that grows with the square of
 /// their number would take minutes here.
 #[test]
@@ -743,3 +768,13 @@ fn a_line_full_of_secrets_takes_no_longer_than_as_many_lines() {
     assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
 }
 
+/// SEC-4, S-49: what only may be a secret is no objection in one line, and is one where it stands for several: any other could
+/// stand among them.
+#[test]
+fn a_hint_of_a_secret_counts_where_it_hides_other_lines() {
+    let head = ["-----BEGIN ", "RSA PRIVATE KEY-----"].concat();
+    let secret = vec![(2, Subject::Secret, NeedsApproval)];
+    assert_eq!(of("a.txt", "", &format!("a\n{head}\nlet a = 1;\n")), secret);
+    assert_eq!(of("a.txt", "", &format!("a\n{head}")), []);
+    assert_eq!(of("a.txt", "", "password=correcthorse\n"), []);
+}
