@@ -44,7 +44,7 @@ pub(super) fn is_environment(path: &str) -> bool {
 
 /// Says why a file is part of the test harness (S-19): whoever changes it can change what "the tests passed" means.
 pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'static str> {
-    const FILES: [(&str, &str); 44] = [
+    const FILES: [(&str, &str); 45] = [
         ("build.rs", "runs when the tests are built"),
         ("conftest.py", "runs before the tests"),
         ("makefile", "holds the commands that tests are run by"),
@@ -82,6 +82,7 @@ pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'stati
         (".yarnrc", "says which program stands for the package manager"),
         (".yarnrc.yml", "says which program stands for the package manager"),
         (".pnpmfile.cjs", "runs when packages are installed"),
+        (".pnpmfile.mjs", "runs when packages are installed"),
         ("bunfig.toml", "configures the test runner"),
         ("nextest.toml", "configures the test runner"),
         ("rust-toolchain", "chooses the toolchain"),

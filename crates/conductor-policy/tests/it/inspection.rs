@@ -491,6 +491,7 @@ fn what_decides_how_tests_are_run_is_known_by_name() {
         "web/.yarnrc.yml",
         ".yarnrc",
         ".pnpmfile.cjs",
+        ".pnpmfile.mjs",
         "bunfig.toml",
         "vite.config.ts",
         "vitest.config.mts",
