@@ -196,8 +196,11 @@ fn reading(path: &str) -> Option<(&'static str, Reading)> {
         "conanfile.txt" | "conanfile.py" | "conan.lock" => ("conan", Unknown),
         "vcpkg.json" | "vcpkg-configuration.json" => ("vcpkg", Unknown),
         "MODULE.bazel" | "MODULE.bazel.lock" | "WORKSPACE" | "WORKSPACE.bazel" => ("bazel", Unknown),
-        "stack.yaml" | "stack.yaml.lock" => ("hackage", Unknown),
-        "cabal.project" | "cabal.project.freeze" | "cabal.project.local" => ("hackage", Unknown),
+        "stack.yaml"
+        | "stack.yaml.lock"
+        | "cabal.project"
+        | "cabal.project.freeze"
+        | "cabal.project.local" => ("hackage", Unknown),
         name if ends_in(name, &[".cabal"]) => ("hackage", Unknown),
         name if ends_in(name, &[".csproj", ".fsproj", ".vbproj", ".props", ".targets"]) => ("nuget", Unknown),
         name if ends_in(name, &[".gemspec"]) => ("rubygems", Unknown),

@@ -159,7 +159,11 @@ pub(super) fn pnpm_lock(text: &str) -> Result<Dependencies, String> {
             return Err(odd());
         }
         if !line.starts_with(' ') {
-            section = pnpm_section(line).ok_or_else(odd)?;
+            let is_another_document = line == "---";
+            section = pnpm_section(line);
+            if section.is_none() && !is_another_document {
+                return Err(odd());
+            }
             last = None;
             continue;
         }
@@ -183,14 +187,11 @@ pub(super) fn pnpm_lock(text: &str) -> Result<Dependencies, String> {
     Ok(found)
 }
 
-/// Reads the key of a section, or that another document begins; `None` where the line is neither, or holds the section itself.
-fn pnpm_section(line: &str) -> Option<Option<&str>> {
-    if line == "---" {
-        return Some(None);
-    }
+/// Reads the key of a section; `None` where the line is no plain one, or holds the packages themselves.
+fn pnpm_section(line: &str) -> Option<&str> {
     let (key, rest) = line.split_once(':')?;
     let is_open = !matches!(key, "packages" | "snapshots") || matches!(rest.trim(), "" | "{}");
-    (is_open && key.bytes().all(|byte| byte.is_ascii_alphabetic())).then_some(Some(key))
+    (is_open && key.bytes().all(|byte| byte.is_ascii_alphabetic())).then_some(key)
 }
 
 /// Reads the name and the version out of the line of a package.
