@@ -477,7 +477,10 @@ async fn a_wait_that_the_world_announces_is_bounded() {
     let Input::Faulted { fault, .. } = fact.input else {
         panic!("a fault was reported");
     };
-    assert_eq!(fault, Fault::transient_for(Millis::hours(24), "come back later"));
+    assert_eq!(
+        fault,
+        Fault::transient_for(Millis::hours(24), "come back later")
+    );
 }
 
 /// RUN-13: tokens too.
