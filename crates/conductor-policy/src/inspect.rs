@@ -168,6 +168,9 @@ impl Inspector {
         }
         for change in changes {
             names(change, plan, &mut objections);
+            if change.before == Side::Absent && change.after != Side::Absent {
+                self.secret_names(change, &mut objections);
+            }
             if change.after != Side::Absent {
                 self.sizes(change, &mut objections);
                 self.content(change, &mut objections);
@@ -186,13 +189,23 @@ impl Inspector {
         let text = rendered.as_bytes();
         let is_break = |byte: &u8| matches!(*byte, b'\n' | b'\r');
         let mut unshown = Unshown::default();
+        // Sightings are sorted and apart, so every byte is looked at once for its line, however many stand on one.
+        let (mut begin, mut seen) = (0, 0);
         for Sighting { range, certainty, .. } in self.redactor.sight(text) {
-            let before = text.get(..range.start).unwrap_or_default();
-            let begin = before.iter().rposition(is_break).map_or(0, |at| at + 1);
-            let touched = text.get(begin..range.end).unwrap_or_default();
-            let lines = touched.split(is_break);
-            let new = lines.filter(|line| !matches!(line.first(), None | Some(b' ' | b'-')));
-            let (new, is_one_line) = (new.count(), !touched.iter().any(is_break));
+            let passed = text.get(seen..range.start).unwrap_or_default();
+            begin = passed
+                .iter()
+                .rposition(is_break)
+                .map_or(begin, |at| seen + at + 1);
+            seen = range.start;
+            let mut lines = text.get(range).unwrap_or_default().split(is_break);
+            let first = lines.next().and_then(|_| text.get(begin));
+            let below: Vec<Option<&u8>> = lines.map(<[u8]>::first).collect();
+            let is_one_line = below.is_empty();
+            let heads = below.into_iter().chain([first]);
+            let new = heads
+                .filter(|head| !matches!(head, None | Some(b' ' | b'-')))
+                .count();
             match certainty {
                 Certainty::Hinted if is_one_line => unshown.parts += new,
                 Certainty::Certain | Certainty::Likely if is_one_line => {}
@@ -200,6 +213,25 @@ impl Inspector {
             }
         }
         unshown
+    }
+
+    /// Judges the words of a path that is new: it leaves with the commit as its content does, and is taken out of what people
+    /// are shown of it (SEC-4, S-47).
+    fn secret_names(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
+        for sighting in self.redactor.sight(change.path.as_bytes()) {
+            let severity = match sighting.certainty {
+                Certainty::Certain => Severity::Violation,
+                Certainty::Likely => Severity::NeedsApproval,
+                Certainty::Hinted => continue,
+            };
+            objections.push(Objection {
+                path: hidden::visible_name(change.path).text,
+                line: 0,
+                subject: Subject::Secret,
+                severity,
+                evidence: format!("in the path: {}", sighting.kind),
+            });
+        }
     }
 
     fn sizes(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
@@ -238,7 +270,10 @@ impl Inspector {
             let end = starts.get(line).map_or(text.len(), |next| next - 1);
             text.get(start..end).unwrap_or_default()
         };
-        let is_added = |line: usize| !old.contains(line_text(line));
+        let added: Vec<bool> = (1..=starts.len())
+            .map(|line| !old.contains(line_text(line)))
+            .collect();
+        let is_added = |line: usize| added.get(line - 1) == Some(&true);
         let path = hidden::visible_name(change.path).text;
         let mut object = |line, subject, severity, evidence: String| {
             objections.push(Objection {
@@ -316,6 +351,22 @@ impl Inspector {
         }
         redacted.chars().take(LONGEST_EVIDENCE).chain(['…']).collect()
     }
+}
+
+/// Lists the changed files that a run's own test command names: whoever changes one can change what "the tests passed" means,
+/// whatever it is called (S-19). `command` is the program with its arguments.
+pub fn harness_of(command: &[String], changes: &[Change<'_>]) -> Vec<Objection> {
+    let named = changes
+        .iter()
+        .filter(|change| path::is_named_by(command, change.path));
+    let objections = named.map(|change| Objection {
+        path: hidden::visible_name(change.path).text,
+        line: 0,
+        subject: Subject::Harness,
+        severity: Severity::NeedsApproval,
+        evidence: "the test command names it".to_owned(),
+    });
+    objections.collect()
 }
 
 /// Judges a change by its path alone.

@@ -166,7 +166,8 @@ fn reading(path: &str) -> Option<(&'static str, Reading)> {
         "extensions.xml" if path == ".mvn/extensions.xml" || path.ends_with("/.mvn/extensions.xml") => {
             ("maven", Unknown)
         }
-        "packages.config" | "packages.lock.json" => ("nuget", Unknown),
+        "packages.config" | "packages.lock.json" | "paket.dependencies" | "paket.lock"
+        | "dotnet-tools.json" => ("nuget", Unknown),
         name if name.eq_ignore_ascii_case("nuget.config") => ("nuget", Unknown),
         "Pipfile" | "setup.py" | "setup.cfg" | "environment.yml" | "environment.yaml" | "uv.toml" => {
             ("pypi", Unknown)
@@ -180,20 +181,30 @@ fn reading(path: &str) -> Option<(&'static str, Reading)> {
         | "pnpm-workspace.yaml"
         | "package.yaml"
         | "package.json5"
-        | ".pnpmfile.cjs" => ("npm", Unknown),
-        "mix.exs" | "mix.lock" => ("hex", Unknown),
+        | ".pnpmfile.cjs"
+        | ".pnpmfile.mjs" => ("npm", Unknown),
+        "mix.exs" | "mix.lock" | "rebar.config" | "rebar.lock" => ("hex", Unknown),
         "pubspec.yaml" | "pubspec.lock" => ("pub", Unknown),
         "Package.swift" | "Package.resolved" | "Podfile" | "Podfile.lock" => ("swift", Unknown),
+        "Cartfile" | "Cartfile.private" | "Cartfile.resolved" => ("carthage", Unknown),
+        "pixi.toml" | "pixi.lock" => ("conda", Unknown),
+        "renv.lock" => ("cran", Unknown),
+        "build.zig.zon" => ("zig", Unknown),
+        "requirements.yml" | "requirements.yaml" => ("ansible", Unknown),
         "flake.nix" | "flake.lock" => ("nix", Unknown),
         ".terraform.lock.hcl" => ("terraform", Unknown),
         "conanfile.txt" | "conanfile.py" | "conan.lock" => ("conan", Unknown),
         "vcpkg.json" | "vcpkg-configuration.json" => ("vcpkg", Unknown),
         "MODULE.bazel" | "MODULE.bazel.lock" | "WORKSPACE" | "WORKSPACE.bazel" => ("bazel", Unknown),
-        "stack.yaml" | "stack.yaml.lock" | "cabal.project" => ("hackage", Unknown),
+        "stack.yaml"
+        | "stack.yaml.lock"
+        | "cabal.project"
+        | "cabal.project.freeze"
+        | "cabal.project.local" => ("hackage", Unknown),
         name if ends_in(name, &[".cabal"]) => ("hackage", Unknown),
         name if ends_in(name, &[".csproj", ".fsproj", ".vbproj", ".props", ".targets"]) => ("nuget", Unknown),
         name if ends_in(name, &[".gemspec"]) => ("rubygems", Unknown),
-        _ if is_requirements(path) => ("pypi", Lines(python::requirements)),
+        _ if is_requirements(path) => ("pypi", By(python::requirements)),
         _ => return None,
     })
 }
@@ -204,7 +215,8 @@ fn is_requirements(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let is_called_so = name.contains("requirements") || name.starts_with("constraints");
     let is_among_them = folders.split('/').any(|folder| folder.ends_with("requirements"));
-    ends_in(name, &[".txt", ".in"]) && (is_called_so || is_among_them)
+    let is_locked = name.starts_with("requirements") && ends_in(name, &[".lock"]);
+    is_locked || ends_in(name, &[".txt", ".in"]) && (is_called_so || is_among_them)
 }
 
 fn ends_in(name: &str, ends: &[&str]) -> bool {

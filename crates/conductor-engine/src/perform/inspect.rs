@@ -40,7 +40,11 @@ pub(super) async fn inspect(
     let run = performance.state().await?;
     let authority = rules::of_run(performance.engine, &run.spec).await?;
     let supply = supply(&diff.changes);
-    let mut findings = content(&performance.engine.options.inspector, &diff);
+    let mut findings = content(
+        &performance.engine.options.inspector,
+        &run.spec.test_command,
+        &diff,
+    );
     paths(&authority, &run.reliefs, &diff.changes, &mut findings);
     findings.extend(dependencies(
         &authority,
@@ -72,11 +76,14 @@ pub(super) async fn inspect(
 }
 
 /// Judges what the change adds, and what leaves with it in the commits on the way (a push carries those, too).
-fn content(inspector: &Inspector, diff: &Diff) -> Vec<Finding> {
+///
+/// The run's test command says which files are its harness besides those that are known by name (S-19).
+fn content(inspector: &Inspector, test_command: &[String], diff: &Diff) -> Vec<Finding> {
     let changes: Vec<inspect::Change<'_>> = diff.changes.iter().map(judged).collect();
     let passing: Vec<inspect::Change<'_>> = diff.passing.iter().map(judged).collect();
     // The approved plan is compared where the domain decides.
-    let now = inspector.inspect(&changes, &[]).into_iter();
+    let harness = inspect::harness_of(test_command, &changes);
+    let now = inspector.inspect(&changes, &[]).into_iter().chain(harness);
     let earlier = inspector.inspect(&passing, &[]).into_iter();
     let now = now.filter_map(|objection| finding(objection, ""));
     let earlier = earlier
@@ -413,6 +420,10 @@ mod tests {
         Inspector::new(Limits::default(), vec![], LiveSecrets::new([]))
     }
 
+    fn test_command() -> Vec<String> {
+        ["sh", "./scripts/all.sh"].map(str::to_owned).to_vec()
+    }
+
     fn change(path: &str, before: &str, after: &str) -> Change {
         let side = |text: &str| {
             if text.is_empty() {
@@ -440,7 +451,7 @@ mod tests {
     }
 
     fn found(diff: &Diff) -> Vec<String> {
-        let findings = content(&inspector(), diff).into_iter();
+        let findings = content(&inspector(), &test_command(), diff).into_iter();
         let findings = findings.chain(dependencies(
             &Authority::shipped(),
             "acme/thing",
@@ -480,6 +491,10 @@ mod tests {
             (
                 change("build.rs", "", "fn main() {}\n"),
                 vec!["ask build.rs: test harness changed: runs when the tests are built"],
+            ),
+            (
+                change("scripts/all.sh", "cargo test\n", "exit 0\n"),
+                vec!["ask scripts/all.sh: test harness changed: the test command names it"],
             ),
             (
                 change(
@@ -698,7 +713,7 @@ mod tests {
         let rules = |text: &str| Authority::new(&[(Layer::Project, text)]).expect("valid policies");
         let found = |authority: &Authority, reliefs: &[Relief], change: Change| -> Vec<String> {
             let diff = diff(vec![change], vec![]);
-            let mut findings = content(&inspector(), &diff);
+            let mut findings = content(&inspector(), &test_command(), &diff);
             paths(authority, reliefs, &diff.changes, &mut findings);
             findings
                 .into_iter()

@@ -11,13 +11,15 @@ use crate::supply::beside;
 /// Tells whether a path changes what runs at the forge, who must review, or how the forge behaves.
 pub(super) fn is_forbidden(path: &str) -> bool {
     const DIRECTORIES: [&str; 4] = [".github/workflows", ".github/actions", ".gitlab/ci", ".circleci"];
-    const FILES: [&str; 10] = [
+    const FILES: [&str; 12] = [
         "codeowners",
         ".github/codeowners",
         "docs/codeowners",
         ".gitlab/codeowners",
         ".github/settings.yml",
+        ".github/settings.yaml",
         ".github/dependabot.yml",
+        ".github/dependabot.yaml",
         ".gitlab-ci.yml",
         "azure-pipelines.yml",
         "jenkinsfile",
@@ -42,7 +44,7 @@ pub(super) fn is_environment(path: &str) -> bool {
 
 /// Says why a file is part of the test harness (S-19): whoever changes it can change what "the tests passed" means.
 pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'static str> {
-    const FILES: [(&str, &str); 36] = [
+    const FILES: [(&str, &str); 45] = [
         ("build.rs", "runs when the tests are built"),
         ("conftest.py", "runs before the tests"),
         ("makefile", "holds the commands that tests are run by"),
@@ -51,18 +53,26 @@ pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'stati
         (".justfile", "holds the commands that tests are run by"),
         ("cmakelists.txt", "holds the commands that tests are run by"),
         ("rakefile", "holds the commands that tests are run by"),
+        ("rakefile.rb", "holds the commands that tests are run by"),
         ("taskfile.yml", "holds the commands that tests are run by"),
         ("taskfile.yaml", "holds the commands that tests are run by"),
         ("taskfile.dist.yml", "holds the commands that tests are run by"),
         ("taskfile.dist.yaml", "holds the commands that tests are run by"),
+        ("sitecustomize.py", "runs whenever Python starts"),
+        ("usercustomize.py", "runs whenever Python starts"),
         ("tox.ini", "configures the test runner"),
+        ("tox.toml", "configures the test runner"),
         ("noxfile.py", "configures the test runner"),
         ("pytest.ini", "configures the test runner"),
         (".pytest.ini", "configures the test runner"),
+        ("pytest.toml", "configures the test runner"),
+        (".pytest.toml", "configures the test runner"),
         ("setup.cfg", "configures the test runner"),
         ("setup.py", "runs when the package is installed"),
         ("phpunit.xml", "configures the test runner"),
         ("phpunit.xml.dist", "configures the test runner"),
+        ("phpunit.dist.xml", "configures the test runner"),
+        (".bazelrc", "says which flags and wrappers tests are run with"),
         (".rspec", "configures the test runner"),
         (".mocharc", "configures the test runner"),
         (
@@ -72,6 +82,7 @@ pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'stati
         (".yarnrc", "says which program stands for the package manager"),
         (".yarnrc.yml", "says which program stands for the package manager"),
         (".pnpmfile.cjs", "runs when packages are installed"),
+        (".pnpmfile.mjs", "runs when packages are installed"),
         ("bunfig.toml", "configures the test runner"),
         ("nextest.toml", "configures the test runner"),
         ("rust-toolchain", "chooses the toolchain"),
@@ -106,7 +117,7 @@ pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'stati
     if whole.starts_with(".mvn/") || whole.contains("/.mvn/") {
         return Some("configures what runs the build");
     }
-    if matches!(name.rsplit_once('.'), Some((_, "just" | "cmake"))) {
+    if matches!(name.rsplit_once('.'), Some((_, "just" | "cmake" | "mk"))) {
         return Some("holds the commands that tests are run by");
     }
     if name == "package.json" {
@@ -124,6 +135,32 @@ pub(super) fn harness(path: &str, before: &[u8], after: &[u8]) -> Option<&'stati
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, why)| *why)
+}
+
+/// Tells whether a test command names the file, in one of its arguments or in a line of a shell: what the tests are is then
+/// the file's to say (S-19). The command is run where the repository begins.
+pub(super) fn is_named_by(command: &[String], path: &str) -> bool {
+    let path = path.to_lowercase();
+    let is_between = |letter: char| letter.is_whitespace() || "\"'`=;&|()<>{},:".contains(letter);
+    let words = command
+        .iter()
+        .flat_map(|argument| argument.split(is_between).chain([argument.as_str()]));
+    words.map(str::to_lowercase).any(|word| normal(&word) == path)
+}
+
+/// Writes a path the way git does: without `.`, without `..` where it can be, and without a `/` too many.
+fn normal(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// Compares what was read; of two that cannot be read nobody knows that they are the same.
@@ -215,11 +252,30 @@ pub(super) fn covers(planned: &str, path: &str) -> bool {
     planned == path || (planned.ends_with('/') && path.starts_with(planned))
 }
 
-/// Tells whether one word of the path holds letters of Latin and of a script that looks like it.
+/// Tells whether the path can be taken for another: one of its words holds letters of Latin and of a script that looks like it,
+/// or the path is Latin but for letters that look as if they were. Where other letters stand among those, they are a language's.
 pub(super) fn mixes_scripts(path: &str) -> bool {
     let looks_alike = |letter: char| matches!(letter, '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}' | '\u{530}'..='\u{58f}');
-    path.split(|letter: char| !letter.is_alphanumeric())
-        .any(|part| part.chars().any(|letter| letter.is_ascii_alphabetic()) && part.chars().any(looks_alike))
+    let is_mixed = path
+        .split(|letter: char| !letter.is_alphanumeric())
+        .any(|part| part.chars().any(|letter| letter.is_ascii_alphabetic()) && part.chars().any(looks_alike));
+    let is_latin = |letter: char| letter.is_ascii() || matches!(letter, '\u{c0}'..='\u{24f}');
+    let letters = || path.chars().filter(|letter| letter.is_alphanumeric());
+    let is_disguised = letters().any(|letter| letter.is_ascii_alphabetic())
+        && letters().any(|letter| !is_latin(letter))
+        && letters().all(|letter| is_latin(letter) || is_twin(letter));
+    is_mixed || is_disguised
+}
+
+/// Tells whether a letter looks like one of Latin: a twin in Cyrillic, Greek or Armenian, a wide or a mathematical one.
+fn is_twin(letter: char) -> bool {
+    const CYRILLIC: &str = "асеорхуіјѕһԁԛԝѵкгАВЕКМНОРСТХУІЈЅҺԀԚԜѴ";
+    const GREEK: &str = "αγικνορτυχωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹͿ";
+    const ARMENIAN: &str = "աոսօհցզյգքՕՍԼ";
+    [CYRILLIC, GREEK, ARMENIAN]
+        .iter()
+        .any(|twins| twins.contains(letter))
+        || matches!(letter, '\u{ff10}'..='\u{ff5a}' | '\u{1d400}'..='\u{1d7ff}')
 }
 
 fn last(path: &str) -> &str {

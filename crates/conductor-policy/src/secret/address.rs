@@ -2,6 +2,8 @@
 //!
 //! This module does not know names: see `named`.
 
+use std::ops::Range;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -12,6 +14,9 @@ pub(super) const SCHEMES: &[&str] = &["bearer ", "basic ", "ssws ", "authorizati
 
 /// A longer name of a user is none; what a sighting rests on stands near it.
 const LONGEST_USER: usize = 128;
+/// A longer password with a slash is the path of an address.
+const LONGEST_SLASHED: usize = 256;
+const KIND: Kind = Kind("password-in-address");
 
 /// Finds the password of an address whose `://` begins at `at`.
 pub(super) fn password(text: &[u8], at: usize) -> Option<Sighting> {
@@ -27,7 +32,13 @@ pub(super) fn password(text: &[u8], at: usize) -> Option<Sighting> {
         })
         .unwrap_or(line.len());
     let authority = line.get(..length)?;
-    let host = memchr::memrchr(b'@', authority)?;
+    let Some(host) = memchr::memrchr(b'@', authority) else {
+        return password_with_slash(line, length).map(|range| Sighting {
+            kind: KIND,
+            range: begin + range.start..begin + range.end,
+            certainty: Certainty::Likely,
+        });
+    };
     let colon = memchr::memchr(b':', authority.get(..host.min(LONGEST_USER))?)?;
     let user = authority.get(..colon)?;
     let password = authority.get(colon + 1..host)?;
@@ -41,10 +52,25 @@ pub(super) fn password(text: &[u8], at: usize) -> Option<Sighting> {
         Certainty::Likely
     };
     Some(Sighting {
-        kind: Kind("password-in-address"),
+        kind: KIND,
         range: begin + colon + 1..begin + host,
         certainty,
     })
+}
+
+/// Finds a password that holds a slash which nobody escaped, where `slash` is the first of the line. What stands before the
+/// slash is no port then, and the whole is random: the path of an address may hold an `@`, too.
+fn password_with_slash(line: &[u8], slash: usize) -> Option<Range<usize>> {
+    let begin = memchr::memchr(b':', line.get(..slash.min(LONGEST_USER))?)? + 1;
+    let before = line.get(begin..slash)?;
+    if line.get(slash) != Some(&b'/') || before.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let rest = line.get(begin..line.len().min(begin + LONGEST_SLASHED))?;
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`' | b'\\');
+    let length = rest.iter().position(ends).unwrap_or(rest.len());
+    let host = memchr::memrchr(b'@', rest.get(..length)?)?;
+    value::is_random(rest.get(..host)?).then_some(begin..begin + host)
 }
 
 /// Finds the credentials after the scheme that stands at `start..end`.

@@ -11,8 +11,9 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 /// What the name of a secret ends in, written without separators.
-const ENDS: [&str; 30] = [
+const ENDS: [&str; 31] = [
     "password",
+    "passwords",
     "passwd",
     "passphrase",
     "pwd",
@@ -81,10 +82,53 @@ const OTHER_TOKENS: [&str; 16] = [
     "special",
 ];
 
+/// What makes a key the name of a thing, or the half of a pair that everybody may have.
+const OTHER_KEYS: [&str; 34] = [
+    "public",
+    "pub",
+    "publishable",
+    "site",
+    "host",
+    "verification",
+    "verify",
+    "idempotency",
+    "dedup",
+    "deduplication",
+    "partition",
+    "shard",
+    "cache",
+    "primary",
+    "foreign",
+    "unique",
+    "lookup",
+    "index",
+    "sort",
+    "range",
+    "hash",
+    "row",
+    "group",
+    "map",
+    "object",
+    "file",
+    "blob",
+    "s3",
+    "path",
+    "image",
+    "routing",
+    "message",
+    "socket",
+    "websocket",
+];
+
 /// A shorter value is more likely a word about a secret than one.
 const SHORTEST_HINT: usize = 6;
 const LONGEST_NAME: usize = 64;
-const LONGEST_VALUE: usize = 512;
+/// What so much of a value is, all of it is.
+const JUDGED: usize = 512;
+/// A bare value that is longer is cut; a quoted one goes on to its quote.
+const LONGEST_BARE: usize = 4 * 1024;
+/// A shorter key is more likely the name of a thing.
+const SHORTEST_KEY: usize = 20;
 
 /// Judges the name around the word that ends at `end`; returns where the name ends, too.
 pub(super) fn at(text: &[u8], end: usize) -> (Option<Sighting>, usize) {
@@ -122,9 +166,15 @@ fn judge(text: &[u8], word_end: usize, name_end: usize) -> Option<Sighting> {
     let certainty = is_in_place
         .then(|| certainty(&name, found, &assigned))
         .flatten()?;
+    let end = assigned.value.end;
+    let more = if assigned.is_quoted {
+        0
+    } else {
+        bare_length(line.get(end..line.len().min(end + LONGEST_BARE))?, assigned.by)
+    };
     Some(Sighting {
         kind: Kind(name.kind),
-        range: assigned.value,
+        range: assigned.value.start..end + more,
         certainty,
     })
 }
@@ -217,7 +267,6 @@ fn blanks(line: &[u8], at: usize) -> usize {
 
 /// Reads a value: to the closing quote, to the next tag, or to what ends a bare word.
 fn value_at(line: &[u8], at: usize, by: By) -> Option<(std::ops::Range<usize>, bool)> {
-    let limit = line.len().min(at + LONGEST_VALUE);
     let mut begin = at;
     let is_quote = |at: usize| matches!(line.get(at), Some(b'"' | b'\'' | b'`'));
     if matches!(line.get(begin), Some(b'b' | b'r' | b'u' | b'f' | b'@' | b'\\')) && is_quote(begin + 1) {
@@ -228,25 +277,29 @@ fn value_at(line: &[u8], at: usize, by: By) -> Option<(std::ops::Range<usize>, b
         let is_escaped = begin > at && line.get(at) == Some(&b'\\');
         begin += 1;
         let end = if is_escaped { b'\\' } else { quote };
-        if let Some(length) = memchr::memchr(end, line.get(begin..limit)?) {
+        if let Some(length) = memchr::memchr(end, line.get(begin..)?) {
             return Some((scheme_skipped(line, begin..begin + length), true));
         }
     }
-    let rest = line.get(begin..limit)?;
-    let length = rest
-        .iter()
-        .position(|byte| {
-            if by == By::Markup {
-                *byte == b'<'
-            } else {
-                ends_bare(*byte)
-            }
-        })
-        .unwrap_or(rest.len());
+    // Many names may share one long word: what is no secret costs no more than it takes to see that.
+    let rest = line.get(begin..line.len().min(begin + JUDGED))?;
+    let length = bare_length(rest, by);
     // What goes on like an expression is code, not a value.
     let is_code =
         by != By::Markup && matches!(rest.get(length), Some(b'(' | b'[' | b'{' | b'<')) && length > 0;
     (!is_code).then_some((scheme_skipped(line, begin..begin + length), false))
+}
+
+/// Counts the bytes before what ends a bare value.
+fn bare_length(text: &[u8], by: By) -> usize {
+    let ends = |byte: &u8| {
+        if by == By::Markup {
+            *byte == b'<'
+        } else {
+            ends_bare(*byte)
+        }
+    };
+    text.iter().position(ends).unwrap_or(text.len())
 }
 
 fn ends_bare(byte: u8) -> bool {
@@ -301,15 +354,23 @@ fn may_stand_apart(
 }
 
 fn certainty(name: &Name, found: &[u8], assigned: &Assigned) -> Option<Certainty> {
-    if value::is_open(found) || value::is_reference(found) || found.starts_with(b"-----") {
+    let found = found.get(..JUDGED).unwrap_or(found);
+    // What nobody quotes is a variable if it begins like one; a quoted password may begin so, too.
+    let judged = if assigned.is_quoted {
+        value::without_sign(found)
+    } else {
+        found
+    };
+    if value::is_open(judged) || value::is_reference(found) || found.starts_with(b"-----") {
         return None;
     }
+    let is_random = value::is_random(judged);
     let is_likely = match name.end {
-        NameEnd::Secret => value::is_random(found),
-        NameEnd::Auth => {
-            address::is_user_and_password(found) || (found.len() >= 20 && value::is_random(found))
-        }
-        NameEnd::Login => found.len() >= 32 && value::is_random(found),
+        NameEnd::Secret => is_random,
+        NameEnd::Key => is_random && opens_something(found),
+        NameEnd::BareKey => is_random && opens_something(found) && !value::is_hex(found),
+        NameEnd::Auth => address::is_user_and_password(found) || (found.len() >= 20 && is_random),
+        NameEnd::Login => found.len() >= 32 && is_random,
     };
     if is_likely {
         return Some(Certainty::Likely);
@@ -322,6 +383,7 @@ fn certainty(name: &Name, found: &[u8], assigned: &Assigned) -> Option<Certainty
     };
     let is_hinted = is_assigned
         && name.is_plain
+        && !value::is_open(found)
         && String::from_utf8_lossy(found).chars().count() >= SHORTEST_HINT
         && !found.iter().any(u8::is_ascii_whitespace)
         && !value::is_sample(found)
@@ -329,6 +391,11 @@ fn certainty(name: &Name, found: &[u8], assigned: &Assigned) -> Option<Certainty
         // A bare word with dots is a place in somebody's code.
         && (assigned.is_quoted || !(found.contains(&b'.') && value::is_words(found)));
     is_hinted.then_some(Certainty::Hinted)
+}
+
+/// Tells whether the value of a key can be one that opens something: long, no id, and no place in a registry.
+fn opens_something(value: &[u8]) -> bool {
+    value.len() >= SHORTEST_KEY && !value::is_uuid(value) && !value.contains(&b'\\')
 }
 
 /// What the name of a secret says.
@@ -343,6 +410,10 @@ struct Name {
 
 enum NameEnd {
     Secret,
+    /// The key of something.
+    Key,
+    /// A key, and nobody says of what; digests are called so, too.
+    BareKey,
     Auth,
     Login,
 }
@@ -350,11 +421,7 @@ enum NameEnd {
 impl Name {
     fn parse(name: &[u8]) -> Option<Self> {
         let name = std::str::from_utf8(name).ok()?.trim_end_matches(['-', '_']);
-        let words = words_of(name.trim_end_matches(|c: char| c.is_ascii_digit()));
-        let kept = match words.split_last() {
-            Some((last, rest)) if !rest.is_empty() && TAILS.contains(&last.as_str()) => rest,
-            Some(_) | None => words.as_slice(),
-        };
+        let kept = without_tail(name);
         let (last, before) = kept.split_last()?;
         let joined = kept.concat();
         if last == "token"
@@ -370,6 +437,11 @@ impl Name {
             _ if LAST_WORDS.contains(&last.as_str()) || ENDS.iter().any(|end| joined.ends_with(end)) => {
                 NameEnd::Secret
             }
+            "key" => match before.last() {
+                None => NameEnd::BareKey,
+                Some(word) if OTHER_KEYS.contains(&word.as_str()) => return None,
+                Some(_) => NameEnd::Key,
+            },
             _ => return None,
         };
         let is_password = ["password", "passwd", "pwd", "pass", "passphrase"]
@@ -388,6 +460,20 @@ impl Name {
             is_call: last == "login" || (before.first().is_some_and(|word| word == "set")),
         })
     }
+}
+
+/// Takes a name apart and leaves out what only says which one it is: a stage, a form, a letter, a number.
+fn without_tail(name: &str) -> Vec<String> {
+    let is_tail = |word: &str| TAILS.contains(&word);
+    let mut words = words_of(name);
+    if !words.last().is_some_and(|last| is_tail(last)) {
+        words = words_of(name.trim_end_matches(|c: char| c.is_ascii_digit()));
+    }
+    let ends_in_tail = words.last().is_some_and(|last| is_tail(last) || last.len() == 1);
+    if ends_in_tail {
+        words.pop();
+    }
+    words
 }
 
 /// Takes a name apart: at separators, and where a capital follows a small letter.
@@ -432,6 +518,10 @@ mod tests {
             "_auth",
             "AccountKey",
             "DD_APP_KEY",
+            "key",
+            "STRIPE_KEY",
+            "tokenA",
+            "ENCRYPTION_KEY_BASE64",
         ] {
             assert!(Name::parse(name.as_bytes()).is_some(), "{name}");
         }
@@ -443,7 +533,6 @@ mod tests {
             "public_key",
             "cacheKey",
             "primary_key",
-            "key",
             "password_hash",
             "passwordResetUrl",
             "bypass",

@@ -110,15 +110,49 @@ pub(super) fn is_counted(token: &[u8]) -> bool {
     })
 }
 
+/// What stands where something else is to be put in.
+const OPEN: [&[u8]; 6] = [b"${", b"{{", b"$(", b"%s", b"%v", b"..."];
+
 /// Tells whether a value is left open for somebody or something else to fill in.
 pub(super) fn is_open(value: &[u8]) -> bool {
     let first = value.first().copied().unwrap_or(b' ');
     matches!(
         first,
         b'$' | b'%' | b'<' | b'{' | b'[' | b'*' | b'=' | b'(' | b'#'
-    ) || [b"${".as_slice(), b"{{", b"$(", b"%s", b"%v", b"..."]
+    ) || OPEN
         .iter()
         .any(|open| memchr::memmem::find(value, open).is_some())
+}
+
+/// Leaves out the sign at the beginning that a variable has, and a password may have, unless it surely opens a place.
+pub(super) fn without_sign(value: &[u8]) -> &[u8] {
+    match value {
+        [b'$' | b'%' | b'[' | b'*' | b'(' | b'#', rest @ ..]
+            if !OPEN.iter().any(|open| value.starts_with(open)) =>
+        {
+            rest
+        }
+        _ => value,
+    }
+}
+
+/// Tells whether a value is a UUID; those name things.
+pub(super) fn is_uuid(value: &[u8]) -> bool {
+    let is_dash = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    let mut bytes = value.iter().enumerate();
+    value.len() == 36
+        && bytes.all(|(at, byte)| {
+            if is_dash(at) {
+                *byte == b'-'
+            } else {
+                byte.is_ascii_hexdigit()
+            }
+        })
+}
+
+/// Tells whether a value has the form of a digest.
+pub(super) fn is_hex(value: &[u8]) -> bool {
+    value.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Tells whether a password is one of those that samples are written with.

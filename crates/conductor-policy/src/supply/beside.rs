@@ -34,7 +34,7 @@ fn rest(path: &str, reading: &Reading, bytes: &[u8]) -> Option<Rest> {
         "Cargo.toml" => Some(Rest::Toml(cargo(text.parse().ok()?))),
         "pyproject.toml" => Some(Rest::Toml(pyproject(text)?)),
         "package.json" => json(text, &javascript::MAPS),
-        "composer.json" => json(text, &["require", "require-dev"]),
+        "composer.json" => json(text, &["/require", "/require-dev"]),
         "Cargo.lock"
         | "package-lock.json"
         | "npm-shrinkwrap.json"
@@ -54,15 +54,31 @@ fn rest(path: &str, reading: &Reading, bytes: &[u8]) -> Option<Rest> {
     }
 }
 
-/// Takes every map of dependencies out of a manifest; an empty file has nothing beside them.
-fn json(text: &str, keys: &[&str]) -> Option<Rest> {
+/// Takes every map of dependencies out of a manifest, and what holds nothing else; an empty file has nothing beside them.
+fn json(text: &str, places: &[&str]) -> Option<Rest> {
     if text.trim().is_empty() {
         return Some(Rest::Json(Value::Null));
     }
     let mut manifest: Value = serde_json::from_str(text).ok()?;
-    let fields = manifest.as_object_mut()?;
-    fields.retain(|key, value| !(value.is_object() && keys.contains(&key.as_str())));
+    manifest.as_object()?;
+    for place in places {
+        take_out(&mut manifest, place);
+    }
     Some(Rest::Json(manifest))
+}
+
+/// Takes a map out of a tree, and the maps around it that are left empty.
+fn take_out(tree: &mut Value, place: &str) {
+    let Some((around, key)) = place.rsplit_once('/') else {
+        return;
+    };
+    let Some(fields) = tree.pointer_mut(around).and_then(Value::as_object_mut) else {
+        return;
+    };
+    let is_map = fields.get(key).is_some_and(Value::is_object);
+    if is_map && fields.remove(key).is_some() && fields.is_empty() {
+        take_out(tree, around);
+    }
 }
 
 /// Takes every table out of a `Cargo.toml` that is read as dependencies.

@@ -7,14 +7,15 @@ use serde_json::Value;
 
 use super::{Dependencies, add, is_plain};
 
-/// Every map of dependencies of a manifest.
-pub(super) const MAPS: [&str; 6] = [
-    "dependencies",
-    "devDependencies",
-    "peerDependencies",
-    "optionalDependencies",
-    "overrides",
-    "resolutions",
+/// Where every map of dependencies of a manifest stands.
+pub(super) const MAPS: [&str; 7] = [
+    "/dependencies",
+    "/devDependencies",
+    "/peerDependencies",
+    "/optionalDependencies",
+    "/overrides",
+    "/resolutions",
+    "/pnpm/overrides",
 ];
 
 /// Reads every map of dependencies of a manifest.
@@ -22,7 +23,12 @@ pub(super) fn manifest(text: &str) -> Result<Dependencies, String> {
     let manifest: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut found = Dependencies::new();
     for key in MAPS {
-        for (name, version) in manifest.get(key).and_then(Value::as_object).into_iter().flatten() {
+        for (name, version) in manifest
+            .pointer(key)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             let version = version
                 .as_str()
                 .map_or_else(|| version.to_string(), str::to_owned);
@@ -139,39 +145,68 @@ pub(super) fn yarn_lock(text: &str) -> Result<Dependencies, String> {
 
 /// Reads the keys of `packages:`, in the forms of every version: `/name/1.0.0`, `/name@1.0.0`, `name@1.0.0(peer)`; below
 /// them stands where an unusual one comes from.
+///
+/// The file is YAML, of which only the shape that pnpm writes is read: a key on each line, packages two blanks in. Any other
+/// shape makes it a file that is not read: it is never taken for "nothing new".
 pub(super) fn pnpm_lock(text: &str) -> Result<Dependencies, String> {
     let mut found = Dependencies::new();
-    let mut in_packages = false;
+    let mut section: Option<&str> = None;
     let mut last: Option<(&str, &str)> = None;
-    for line in text.lines() {
-        if !line.starts_with(' ') && !line.is_empty() {
-            in_packages = line.starts_with("packages:");
-            last = None;
-        } else if let Some(key) = line
-            .strip_prefix("  ")
-            .filter(|key| in_packages && !key.starts_with(' '))
-        {
-            let Some(key) = key
-                .strip_suffix(':')
-                .or_else(|| key.split_once(": ").map(|(key, _)| key))
-            else {
-                continue;
-            };
-            let key = key.trim_matches(['\'', '"']).trim_start_matches('/');
-            let key = key.split('(').next().unwrap_or(key);
-            let parts = match key.rfind('@').filter(|at| *at > 0) {
-                Some(at) => key.split_at(at),
-                None => key.split_at(key.rfind('/').ok_or_else(|| format!("`{key}` has no version"))?),
-            };
-            let version = parts.1.trim_start_matches(['@', '/']);
-            add(&mut found, parts.0, version);
-            last = Some((parts.0, version));
+    let is_said = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    for line in text.lines().filter(is_said) {
+        let odd = || format!("`{line}` is not as pnpm writes it");
+        if line.contains('\r') {
+            return Err(odd());
         }
-        if let Some(((name, version), source)) = last.zip(tarball(line)) {
+        if !line.starts_with(' ') {
+            let is_another_document = line == "---";
+            section = pnpm_section(line);
+            if section.is_none() && !is_another_document {
+                return Err(odd());
+            }
+            last = None;
+            continue;
+        }
+        let is_packages = match section.ok_or_else(odd)? {
+            "packages" => true,
+            "snapshots" => false,
+            _ => continue,
+        };
+        if let Some(key) = line.strip_prefix("  ").filter(|key| !key.starts_with(' ')) {
+            last = Some(pnpm_package(key).ok_or_else(odd)?);
+            if let Some((name, version)) = last.filter(|_| is_packages) {
+                add(&mut found, name, version);
+            }
+        }
+        // What stands deeper belongs to a package; before the first one it is a package itself, of another shape.
+        let (name, version) = last.ok_or_else(odd)?;
+        if let Some(source) = tarball(line).filter(|_| is_packages) {
             add(&mut found, name, format!("{version} from {source}"));
         }
     }
     Ok(found)
+}
+
+/// Reads the key of a section; `None` where the line is no plain one, or holds the packages themselves.
+fn pnpm_section(line: &str) -> Option<&str> {
+    let (key, rest) = line.split_once(':')?;
+    let is_open = !matches!(key, "packages" | "snapshots") || matches!(rest.trim(), "" | "{}");
+    (is_open && key.bytes().all(|byte| byte.is_ascii_alphabetic())).then_some(key)
+}
+
+/// Reads the name and the version out of the line of a package.
+fn pnpm_package(line: &str) -> Option<(&str, &str)> {
+    let key = line
+        .strip_suffix(':')
+        .or_else(|| line.split_once(": ").map(|(key, _)| key))?;
+    let key = key.trim_matches(['\'', '"']).trim_start_matches('/');
+    let key = key.split('(').next().unwrap_or(key);
+    let at = key.rfind('@').filter(|at| *at > 0).or_else(|| key.rfind('/'))?;
+    let (name, version) = key.split_at(at);
+    // Anything else makes the name another one than it seems: a map, an anchor, a tag, an escape.
+    let is_name =
+        name.starts_with(|first: char| first.is_alphanumeric() || matches!(first, '@' | '_' | '.' | '-'));
+    is_name.then_some((name, version.trim_start_matches(['@', '/'])))
 }
 
 /// Reads where a package lies if a line says so.

@@ -115,7 +115,12 @@ fn strings(list: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Reads a requirements file; options that bring in other files or indexes are listed as they stand.
-pub(super) fn requirements(text: &str) -> Dependencies {
+pub(super) fn requirements(text: &str) -> Result<Dependencies, String> {
+    if let Some(name) = encoding(text).filter(|name| !is_plain_encoding(name)) {
+        return Err(format!(
+            "it names an encoding that it is not read in here: {name}"
+        ));
+    }
     let mut found = Dependencies::new();
     for line in whole_lines(text) {
         let line = line.trim();
@@ -128,7 +133,26 @@ pub(super) fn requirements(text: &str) -> Dependencies {
             requirement(line.split(" --").next().unwrap_or(line), &mut found);
         }
     }
-    found
+    Ok(found)
+}
+
+/// Finds the encoding that a comment in the first two lines names, as pip does (PEP 263).
+fn encoding(text: &str) -> Option<&str> {
+    let comments = text.split('\n').take(2).filter(|line| line.starts_with('#'));
+    let mut named = comments
+        .flat_map(|line| line.split("coding").skip(1))
+        .filter_map(|rest| {
+            let name = rest.strip_prefix([':', '='])?.trim_start();
+            let end = name.find(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.')));
+            name.get(..end.unwrap_or(name.len()))
+        });
+    named.find(|name| !name.is_empty())
+}
+
+/// Tells whether text in an encoding of this name says the same as it does here.
+fn is_plain_encoding(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    matches!(name.as_str(), "utf-8" | "utf8" | "ascii" | "us-ascii")
 }
 
 /// What ends a line beside the usual for pip, which splits lines as Python does.

@@ -5,7 +5,7 @@ use conductor_domain::role::Role;
 use conductor_policy::authority::{Authority, Request, Ruling};
 use conductor_policy::hidden::visible;
 use conductor_policy::inspect::pattern::{InvalidPattern, Pattern};
-use conductor_policy::inspect::{Change, Inspector, Limits, Objection, Side, Subject, Unshown};
+use conductor_policy::inspect::{Change, Inspector, Limits, Objection, Side, Subject, Unshown, harness_of};
 use conductor_policy::secret::live::LiveSecrets;
 
 use Severity::{NeedsApproval, Violation};
@@ -80,6 +80,38 @@ fn secrets_in_added_lines_are_found_and_never_shown() {
     );
 }
 
+/// SEC-4, S-47: a name leaves with its file, empty or not; one that stood there before, or goes, is not this change's.
+#[test]
+fn a_secret_in_a_new_path_is_found() {
+    let path = format!("notes/{}.txt", token());
+    let found = whole(&path, "", "x\n");
+    assert_eq!(
+        found,
+        [Objection {
+            path: path.clone(),
+            line: 0,
+            subject: Subject::Secret,
+            severity: Violation,
+            evidence: "in the path: github-token".to_owned(),
+        }]
+    );
+    assert_eq!(
+        of("a/password=k3Qz9!xW7mPv/b.txt", "", "x\n"),
+        [(0, Subject::Secret, NeedsApproval)]
+    );
+    assert_eq!(of("a/password=correcthorse", "", "x\n"), []);
+    assert_eq!(of(&path, "x\n", "y\n"), []);
+    assert_eq!(of(&path, "x\n", ""), []);
+    let link = Change {
+        path: &path,
+        before: Side::Absent,
+        after: Side::Link,
+        marks: &[],
+    };
+    let found = inspector().inspect(&[link], std::slice::from_ref(&path));
+    assert_eq!(found[0].subject, Subject::Secret);
+}
+
 /// SEC-4, S-19, S-49, S-51.
 #[test]
 fn paths_are_judged_by_what_they_decide() {
@@ -92,7 +124,9 @@ fn paths_are_judged_by_what_they_decide() {
         (".github/workflows-guide.md", vec![]),
         ("CODEOWNERS", vec![forbidden.clone()]),
         ("src/codeowners", vec![]),
-        (".github/settings.yml", vec![forbidden]),
+        (".github/settings.yml", vec![forbidden.clone()]),
+        (".github/settings.yaml", vec![forbidden.clone()]),
+        (".github/dependabot.yaml", vec![forbidden]),
         (".env", vec![(0, Subject::EnvironmentFile, NeedsApproval)]),
         (
             "app/.env.production",
@@ -145,6 +179,36 @@ fn paths_are_judged_by_what_they_decide() {
         of("package.json", &old, "{not json"),
         [(0, Subject::Harness, NeedsApproval)]
     );
+}
+
+/// S-49: hostile: a path that is Latin but for letters that look so; a language's own words are left alone.
+#[test]
+fn a_path_that_can_be_taken_for_another_is_marked() {
+    for path in [
+        "src/\u{441}\u{43e}\u{440}\u{435}/mod.rs",
+        "src/\u{3bf}\u{3c1}/mod.rs",
+        "src/\u{585}\u{57d}.rs",
+        "src/\u{ff4d}\u{ff4f}\u{ff44}.rs",
+        "src/v\u{ff11}.rs",
+        "src/\u{1d426}\u{1d428}\u{1d41d}.rs",
+        "r\u{e9}sum\u{e9}/\u{441}\u{43e}.md",
+    ] {
+        assert_eq!(
+            of(path, "", "x\n"),
+            [(0, Subject::MixedScripts, NeedsApproval)],
+            "{path}"
+        );
+    }
+    for path in [
+        "docs/r\u{e9}sum\u{e9}.md",
+        "docs/платёж/\u{441}\u{43e}\u{440}\u{435}.md",
+        "docs/\u{ff21}\u{ff30}\u{ff29}仕様.md",
+        "docs/仕様.md",
+        "\u{441}\u{43e}\u{440}\u{435}",
+        "docs/a – b (1).md",
+    ] {
+        assert_eq!(of(path, "", "x\n"), [], "{path}");
+    }
 }
 
 /// S-11, S-51: what git's look at the trees marked is passed on, and files outside the plan ask again.
@@ -427,6 +491,7 @@ fn what_decides_how_tests_are_run_is_known_by_name() {
         "web/.yarnrc.yml",
         ".yarnrc",
         ".pnpmfile.cjs",
+        ".pnpmfile.mjs",
         "bunfig.toml",
         "vite.config.ts",
         "vitest.config.mts",
@@ -448,6 +513,15 @@ fn what_decides_how_tests_are_run_is_known_by_name() {
         "gradle/wrapper/gradle-wrapper.properties",
         ".mvn/jvm.config",
         ".mvn/wrapper/maven-wrapper.properties",
+        "tox.toml",
+        "pytest.toml",
+        ".pytest.toml",
+        "phpunit.dist.xml",
+        "Rakefile.rb",
+        "build/rules.mk",
+        ".bazelrc",
+        "src/sitecustomize.py",
+        "usercustomize.py",
     ] {
         assert_eq!(
             of(path, "", "x\n"),
@@ -464,6 +538,52 @@ fn what_decides_how_tests_are_run_is_known_by_name() {
         "src/pytest.rs",
     ] {
         assert_eq!(of(path, "", "x\n"), [], "{path}");
+    }
+}
+
+/// S-19: the script that an operator named as the test command decides what the tests are, whatever it is called.
+#[test]
+fn a_file_that_the_test_command_names_is_harness() {
+    let named = |command: &[&str], path: &str| {
+        let change = Change {
+            path,
+            before: Side::File(b"exec cargo test\n"),
+            after: Side::File(b"exit 0\n"),
+            marks: &[],
+        };
+        let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+        harness_of(&command, &[change])
+    };
+    assert_eq!(
+        named(&["./scripts/test.sh"], "scripts/test.sh"),
+        [Objection {
+            path: "scripts/test.sh".to_owned(),
+            line: 0,
+            subject: Subject::Harness,
+            severity: NeedsApproval,
+            evidence: "the test command names it".to_owned(),
+        }]
+    );
+    for (command, path) in [
+        (&["python", "run_tests.py"][..], "run_tests.py"),
+        (&["python", "Run_Tests.py"], "run_tests.PY"),
+        (&["sh", "-c", "cd . && ./ci/all.sh -q; true"], "ci/all.sh"),
+        (&["sh", "-c", "CI=1 \"a/b\"|tee x"], "a/b"),
+        (&["pytest", "--rootdir=.", "--config-file=ci/py.cfg"], "ci/py.cfg"),
+        (&["a//b/../c/./run"], "a/c/run"),
+        (&["/run"], "run"),
+        (&["./all the tests.sh"], "all the tests.sh"),
+    ] {
+        assert_eq!(named(command, path).len(), 1, "{command:?} {path}");
+    }
+    for (command, path) in [
+        (&["cargo", "test"][..], "src/test"),
+        (&["pytest", "tests/"], "tests/a.py"),
+        (&["./scripts/test.sh"], "test.sh"),
+        (&["./scripts/test.sh"], "scripts/test.sh.md"),
+        (&[], "a"),
+    ] {
+        assert_eq!(named(command, path), [], "{command:?} {path}");
     }
 }
 
@@ -574,13 +694,16 @@ fn tools_and_inspection_forbid_the_same_paths() {
         "docs/CODEOWNERS",
         ".gitlab/CODEOWNERS",
         ".github/settings.yml",
+        ".github/settings.yaml",
         ".github/dependabot.yml",
+        ".github/dependabot.yaml",
         ".gitlab-ci.yml",
         "azure-pipelines.yml",
         "Jenkinsfile",
         ".travis.yml",
         "src/CODEOWNERS",
         ".github/workflows.md",
+        ".github/settings.md",
         ".gitlab/a.yml",
         "src/lib.rs",
     ] {
@@ -628,6 +751,23 @@ fn what_a_reader_would_not_see_is_counted() {
         of(&format!("@@\n+{head}\n+{body}\n+{foot}\n+let a = 1;\n")),
         (3, 0)
     );
+}
+
+/// SEC-4: hostile: many secrets on one long line, in what was added and in what is shown. Time that grows with the square of
+/// their number would take minutes here.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is asked")]
+fn a_line_full_of_secrets_takes_no_longer_than_as_many_lines() {
+    let started = std::time::Instant::now();
+    let count = 40_000;
+    let line = "token=abc123 ".repeat(count);
+    let unshown = inspector().unshown(&format!("+{line}\n"));
+    assert_eq!(unshown.parts, count);
+    let likely = "password=k3Qz9!xW7mPv ".repeat(count);
+    let (before, after) = (format!("{likely}a\n"), format!("{likely}b\n"));
+    let added = of("a.txt", &before, &after);
+    assert!(added.contains(&(1, Subject::Secret, NeedsApproval)));
+    assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
 }
 
 /// SEC-4, S-49: what only may be a secret is no objection in one line, and is one where it stands for several: any other could

@@ -195,6 +195,12 @@ fn a_value_is_random_or_it_is_not() {
         "k3Qabcdefg9x7W",
         "k3Q..9x7W",
         "k3Q#9x7W%",
+        "$k3Qz9x7W",
+        "%k3Qz9x7W",
+        "*k3Qz9x7W",
+        "#k3Qz9x7W",
+        "(k3Qz9x7W",
+        "[k3Qz9x7W",
     ];
     for text in each(&secrets, |value| format!("api_key = \"«{value}»\"")) {
         check(&text, Result::Accused);
@@ -224,11 +230,15 @@ fn a_value_is_random_or_it_is_not() {
         "k3Q{{z9x7W",
         "k3Q%sz9x7W",
         "k3Q::z9x7W",
-        "$k3Qz9x7W",
-        "%k3Qz9x7W",
         "<k3Qz9x7W",
-        "*k3Qz9x7W",
-        "#k3Qz9x7W",
+        "${k3Qz9x7W",
+        "$(k3Qz9x7W",
+        "{{k3Qz9x7W",
+        "%sk3Qz9x7W",
+        "%vk3Qz9x7W",
+        "**k3Qz9x7W",
+        "$DB_PASSWORD",
+        "%DB_PASSWORD%",
         "sha256:k3Qz9x7W",
         "SHA256:k3Qz9x7W",
         "arn:k3Qz9x7W",
@@ -236,6 +246,118 @@ fn a_value_is_random_or_it_is_not() {
     for text in each(&others, |value| format!("api_key = \"{value}\"")) {
         check(&text, Result::Hinted);
     }
+}
+
+/// SEC-3: a key opens something or names something; the value and the word before tell which.
+#[test]
+fn a_key_is_a_secret_where_it_is_long_and_random_and_opens_something() {
+    let random = "k3Qz9xW7mPv1aB2cD4eF";
+    for name in [
+        "OPENAI_KEY",
+        "STRIPE_KEY",
+        "HMAC_KEY",
+        "jwtKey",
+        "kms_key",
+        "key",
+        "KEY",
+        "keyA",
+        "JWT_KEY_2",
+        "HMAC_KEY_BASE64",
+        "HMAC_KEY_v2",
+    ] {
+        check(&format!("{name}=«{random}»"), Result::Accused);
+        check(&format!("\"{name}\": \"«{random}»\""), Result::Accused);
+        check(&format!("{name}={}", &random[1..]), Result::Hinted);
+        check(&format!("{name}=some-long-words-with-dashes"), Result::Hinted);
+    }
+    for name in [
+        "public_key",
+        "PUBKEY",
+        "idempotencyKey",
+        "cache_key",
+        "partition_key",
+        "primary_key_2",
+        "objectKey",
+        "Sec-WebSocket-Key",
+        "keyring",
+        "monkey",
+        "key_id",
+    ] {
+        check(&format!("{name}={random}"), Result::Hinted);
+    }
+    let (hex, uuid) = (
+        "0f3a9c4e7b21d8650f3a9c4e7b21d865",
+        "0f3a9c4e-7b21-4865-af3a-9c4e7b21d865",
+    );
+    check(&format!("HMAC_KEY=«{hex}»"), Result::Accused);
+    check(&format!("key=«{hex}x»"), Result::Accused);
+    left([
+        format!("key={hex}").as_str(),
+        format!("HMAC_KEY={uuid}").as_str(),
+        format!("key: {uuid}").as_str(),
+        "let vs_key = \"SOFTWARE\\WOW6432Node\\Microsoft\\SxS\\VS7\";",
+    ]);
+    check(&format!("HMAC_KEY=«{uuid}0»"), Result::Accused);
+    check(&format!("HMAC_KEY=«{}»", uuid.replace('-', "_")), Result::Accused);
+    check(&format!("API_KEY=«{uuid}»"), Result::Accused);
+}
+
+/// SEC-3: what stands behind the name of a secret makes it no other thing.
+#[test]
+fn a_name_may_be_numbered_and_lettered() {
+    accused([
+        "passwords=«k3Qz9xW7mPv1»",
+        "tokenA=«k3Qz9xW7mPv1»",
+        "token_b=«k3Qz9xW7mPv1»",
+        "signing_secret_v2=«k3Qz9xW7mPv1»",
+        "ENCRYPTION_KEY_BASE64=«k3Qz9xW7mPv1»",
+        "API_TOKEN_PROD2=«k3Qz9xW7mPv1»",
+        "API_TOKEN_PROD=«k3Qz9xW7mPv1»",
+    ]);
+    left([
+        "token_id=k3Qz9xW7mPv1",
+        "a=k3Qz9xW7mPv1aB2cD4eF",
+        "key_base32=k3Qz9xW7mPv1aB2cD4eF",
+        "token_base65=k3Qz9xW7mPv1",
+    ]);
+}
+
+/// SEC-3: a password that begins like a variable is one where it is quoted and random; a variable's name is made of words.
+#[test]
+fn a_quoted_password_may_begin_with_a_sign() {
+    accused([
+        "password='«$Zx8kQ2mVb9Lw»'",
+        "password=\"«#Zx8kQ2mVb9Lw»\"",
+        "password: '«(Zx8kQ2mVb9Lw»'",
+    ]);
+    left([
+        "password=$Zx8kQ2mVb9Lw",
+        "password=\"$DB_PASSWORD\"",
+        "password=\"$dbPassword\"",
+        "password='[hidden here]'",
+        "password='<Zx8kQ2mVb9Lw'",
+        "password='$(Zx8kQ2mVb9Lw'",
+    ]);
+}
+
+/// SEC-3: hostile: a long value has no tail that is shown.
+#[test]
+fn a_long_value_is_taken_out_whole() {
+    let long = |length: usize| "k3Qz9xW7mPv1".chars().cycle().take(length).collect::<String>();
+    for length in [512, 513, 1024, 1025, 4000] {
+        let value = long(length);
+        check(&format!("API_KEY=\"«{value}»\" # a"), Result::Accused);
+        check(&format!("API_KEY=«{value}» a"), Result::Accused);
+    }
+    check(&format!("API_KEY=\"«{}»\"", long(8000)), Result::Accused);
+    // Of what nobody quotes, a bounded part.
+    let value = long(5000);
+    let (found, rest) = value.split_at(4608);
+    check(&format!("API_KEY=«{found}»{rest}"), Result::Accused);
+    check(
+        &format!("password=\"«{}»\"", "correct".repeat(300)),
+        Result::Hinted,
+    );
 }
 
 /// SEC-3: passwords of addresses.
@@ -247,6 +369,9 @@ fn an_address_gives_its_password_away() {
         "\"x://u:«k3Qz9»@h\"",
         "x://u:«p@ss»@h/y",
         "x://:«k3Qz9»@h",
+        "x://u:«pa/ss9Kq2x»@h",
+        "x://u:«pa/s@s9/Kq2x»@h b@c",
+        "\"x://u:«pa/ss9Kq2x»@h\"",
     ]);
     hinted(["x://u:«admin»@h", "x://me99:«me99»@h", "x://u:«changeme»@h"]);
     left([
@@ -260,7 +385,18 @@ fn an_address_gives_its_password_away() {
         "x://u:k3\\Qz9@h",
         "x://u:k3\nQz9@h",
         "x://u@h:80",
+        "x://h:80/ss9Kq2xW7@h",
+        "x://h:/ss9Kq2xW7@h",
+        "x://h/u:pa/ss9Kq2xW7@h",
+        "x://u@h:pa/ss9Kq2xW7@h",
+        "x://h:pa/some-words/there@1.2",
+        "x://h:pa/ss9Kq2xW7 @h",
+        "x://h:pa/ss9Kq2xW7'@h",
+        "x://h:pa?ss9Kq2xW7/@h",
     ]);
+    let slashed = |length: usize| "k3Qz9xW7mPv1/".chars().cycle().take(length).collect::<String>();
+    check(&format!("x://u:«{}»@h", slashed(255)), Result::Accused);
+    check(&format!("x://u:{}@h", slashed(256)), Result::Hinted);
     let named = |length: usize, password: &str| format!("x://{}:{password}@h", "u".repeat(length));
     check(&named(127, "«k3Qz9»"), Result::Accused);
     check(&named(128, "k3Qz9"), Result::Hinted);

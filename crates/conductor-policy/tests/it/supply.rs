@@ -622,6 +622,25 @@ fn manifests_and_lock_files_are_known_by_name() {
         "stack.yaml.lock",
         "cabal.project",
         "x.cabal",
+        "cabal.project.freeze",
+        "cabal.project.local",
+        "requirements.lock",
+        "requirements-dev.lock",
+        "paket.dependencies",
+        "paket.lock",
+        ".config/dotnet-tools.json",
+        "rebar.config",
+        "rebar.lock",
+        "renv.lock",
+        "Cartfile",
+        "Cartfile.private",
+        "Cartfile.resolved",
+        "pixi.toml",
+        "pixi.lock",
+        "build.zig.zon",
+        "requirements.yml",
+        "requirements.yaml",
+        ".pnpmfile.mjs",
     ] {
         assert!(is_manifest(name) && is_manifest(&format!("a/b/{name}")), "{name}");
     }
@@ -639,6 +658,7 @@ fn manifests_and_lock_files_are_known_by_name() {
         "x.mvn/extensions.xml",
         "pylock.md",
         "requirements.txt/a.md",
+        "docs/requirements/a.yml",
         "src/lib.rs",
     ] {
         assert!(!is_manifest(other), "{other}");
@@ -653,6 +673,8 @@ fn less_usual_names_are_read_alike() {
         "Requirements.txt",
         "test-requirements.txt",
         "a/constraints.txt",
+        "requirements.lock",
+        "requirements-dev.lock",
     ] {
         check(
             path,
@@ -918,6 +940,119 @@ fn requirements_are_read_as_pip_reads_them() {
         listed("a @ https://b/c#d"),
         "added pypi a @ https://b/c#d in requirements.txt\n"
     );
+}
+
+/// SEC-5: hostile: pip reads a file in the encoding that its first two lines name, and in another one a comment can hold lines.
+#[test]
+fn requirements_in_another_encoding_are_not_read() {
+    let listed = |text: &str| {
+        let changed = [ChangedFile {
+            path: "requirements.txt",
+            before: b"",
+            after: text.as_bytes(),
+        }];
+        compare(&changed).render()
+    };
+    for text in [
+        "# -*- coding: utf-7 -*-\n# +AAo-evil-package==6.6.6\na==1\n",
+        "# words\n# vim: set fileencoding=latin-1 :\na==1\n",
+        "#coding=utf_16\r\na==1\n",
+        "# coding: utf-8-sig\na==1\n",
+        "# coding, coding:\tcp037\na==1\n",
+    ] {
+        let list = listed(text);
+        assert!(
+            list.starts_with("unread requirements.txt: it names an encoding"),
+            "{text:?}: {list}"
+        );
+    }
+    for text in [
+        "# -*- coding: utf-8 -*-\na==1\n",
+        "# coding=UTF_8\na==1\n",
+        "# coding: utf8\na==1\n",
+        "# coding: ascii\na==1\n",
+        "# coding: us-ascii\na==1\n",
+        "# the coding : of this\n# coding utf-7\n# coding: utf-7\na==1\n",
+        " # coding: utf-7\na==1\n",
+        "a==1\n# coding:\n",
+    ] {
+        assert_eq!(listed(text), "added pypi a ==1 in requirements.txt\n", "{text:?}");
+    }
+}
+
+/// SEC-5: hostile: YAML has many ways to write a map, and those that pnpm does not write itself are not read as "nothing new".
+#[test]
+fn a_pnpm_lock_of_another_shape_is_not_read() {
+    let listed = |text: &str| {
+        let changed = [ChangedFile {
+            path: "pnpm-lock.yaml",
+            before: b"",
+            after: text.as_bytes(),
+        }];
+        compare(&changed).render()
+    };
+    for text in [
+        "packages: {evil@6.6.6: {resolution: {integrity: x}}}\n",
+        "packages: &a\n  evil@6.6.6:\n",
+        "packages:\n    evil@6.6.6:\n        resolution: {integrity: x}\n",
+        "packages:\n evil@6.6.6:\n  resolution: {integrity: x}\n",
+        "packages:\n  ? evil@6.6.6\n  : resolution: {integrity: x}\n",
+        "packages:\n  {evil@6.6.6: {resolution: {integrity: x}}}\n",
+        "packages:\n  &a evil@6.6.6:\n",
+        "packages:\n\tevil@6.6.6:\n",
+        "snapshots: {evil@6.6.6: {}}\n",
+        "snapshots:\n    evil@6.6.6: {}\n",
+        "\"packages\":\n  evil@6.6.6:\n",
+        "packages :\n  evil@6.6.6:\n",
+        "{packages: {evil@6.6.6: {}}}\n",
+        "  packages:\n    evil@6.6.6:\n",
+        "lockfileVersion: '9.0'\n---\n  packages:\n    evil@6.6.6:\n",
+        "lockfileVersion: '9.0'\rpackages:\r  evil@6.6.6:\r",
+    ] {
+        let list = listed(text);
+        assert!(list.starts_with("unread pnpm-lock.yaml: "), "{text:?}: {list}");
+    }
+    assert_eq!(
+        listed("packages: {}\n\n\nsnapshots: {}\n# words\nimporters: {.: {}}\n"),
+        ""
+    );
+    assert_eq!(
+        listed(
+            "---\r\nlockfileVersion: '9.0'\r\n\r\nimporters:\r\n    .: {}\r\npackages:\r\n\r\n  # words\r\n  a@1.0.0:\r\n    \
+             resolution: {}\r\n  \r\nsnapshots:\r\n\r\n  a@1.0.0: {}\r\n"
+        ),
+        "added npm a 1.0.0 in pnpm-lock.yaml\n"
+    );
+}
+
+/// SEC-5: what pnpm puts in the place of a dependency is one, and is told from what else it is set up by.
+#[test]
+fn overrides_of_pnpm_are_dependencies() {
+    let manifest = |pnpm: &str| format!("{{\"name\": \"a\"{pnpm}}}");
+    let (none, some) = (
+        manifest(""),
+        manifest(r#", "pnpm": {"overrides": {"b": "npm:evil@6"}}"#),
+    );
+    check(
+        "package.json",
+        &none,
+        &some,
+        &[
+            "added npm b npm:evil@6 in package.json",
+            "added npm evil 6 as b in package.json",
+        ],
+    );
+    let only = |before: &str, after: &str| {
+        only_dependencies_changed("package.json", before.as_bytes(), after.as_bytes())
+    };
+    assert!(only(&none, &some));
+    for beside in [
+        r#", "pnpm": {"onlyBuiltDependencies": ["b"]}"#,
+        r#", "pnpm": {"overrides": {"b": "1"}, "onlyBuiltDependencies": ["b"]}"#,
+        r#", "pnpm": {"overrides": ["b"]}"#,
+    ] {
+        assert!(!only(&none, &manifest(beside)), "{beside}");
+    }
 }
 
 /// SEC-5: hostile: a package under another name is judged by its own.
