@@ -282,7 +282,7 @@ pub enum Report {
     CleanedUp {
         /// Where unfinished work was saved to.
         saved: Option<String>,
-        /// The branch that stays at the forge, because somebody else pushed to it.
+        /// The branch that stays at the forge, because somebody else pushed to it or it may not be deleted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         branch_left: Option<String>,
     },

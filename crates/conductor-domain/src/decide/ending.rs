@@ -88,7 +88,9 @@ pub(super) fn heard_late(draft: &mut Draft<'_>, report: &Report) {
     match report {
         Report::CleanedUp { saved, branch_left } => {
             if let Some(branch) = branch_left {
-                draft.note(format!("{branch} stays at the forge: somebody else pushed to it"));
+                draft.note(format!(
+                    "{branch} stays at the forge: somebody else pushed to it, or it may not be deleted"
+                ));
             }
             draft.record(Event::CleanedUp { saved: saved.clone() });
         }
