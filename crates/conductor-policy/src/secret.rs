@@ -116,6 +116,9 @@ pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
         let (lead, length) = &leads.leads[word];
         let end = start + length;
         match lead {
+            // What stands in a key is part of it and names nothing behind it: a stream has forgotten it by then. Looking for
+            // armour again would make many keys take quadratic time.
+            _ if start < key_until => {}
             Lead::Form(index) => found.extend(form::at(*index, text, start)),
             Lead::Name => {
                 // A name may hold several of the words; it is judged once.
@@ -128,8 +131,6 @@ pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
             Lead::Address => found.extend(address::password(text, start)),
             Lead::Scheme => found.extend(address::authorization(text, start, end)),
             Lead::Flag => found.extend(flag::at(text, start, end)),
-            // Armour inside a key is part of it; looking again would make many of them take quadratic time.
-            Lead::Armour if start < key_until => {}
             Lead::Armour => {
                 let key = armour::at(text, start);
                 key_until = key.as_ref().map_or(key_until, |key| key.range.end);
