@@ -8,7 +8,7 @@
 
 pub mod pattern;
 pub mod class;
-mod path;
+pub(crate) mod path;
 
 use std::collections::BTreeSet;
 

@@ -8,8 +8,8 @@
 use conductor_domain::diff::ChangeClass;
 use conductor_domain::role::Role;
 
-use super::request::plain;
 use super::{Action, Actor, Authority, Change, Level, Request, Ruling, Standing, Target};
+use crate::inspect::path::plain;
 
 /// How an expectation is written.
 const FORM: &str = "actor action target -> decision [policy]";

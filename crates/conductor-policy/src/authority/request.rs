@@ -11,6 +11,8 @@ use cedar_policy::{
 };
 use conductor_domain::role::Role;
 
+use crate::inspect::path::plain;
+
 /// What somebody is to a repository.
 pub use conductor_domain::forge::Standing;
 /// What an operator may do.
@@ -352,21 +354,6 @@ impl Request {
         let is_same = self.actor == other.actor && self.action == other.action;
         is_same && (self.target == other.target || is_any_command)
     }
-}
-
-/// Says a path in the one way that policies know: `./a//b/../c` is `a/c`.
-pub(super) fn plain(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 fn entity((kind, id, attributes): Sketch) -> Result<(EntityUid, Entity), String> {

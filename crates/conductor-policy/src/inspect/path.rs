@@ -145,11 +145,11 @@ pub(super) fn is_named_by(command: &[String], path: &str) -> bool {
     let words = command
         .iter()
         .flat_map(|argument| argument.split(is_between).chain([argument.as_str()]));
-    words.map(str::to_lowercase).any(|word| normal(&word) == path)
+    words.map(str::to_lowercase).any(|word| plain(&word) == path)
 }
 
-/// Writes a path the way git does: without `.`, without `..` where it can be, and without a `/` too many.
-fn normal(path: &str) -> String {
+/// Says a path in the one way that git and policies know: `./a//b/../c` is `a/c`.
+pub(crate) fn plain(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
