@@ -11,6 +11,7 @@ mod address;
 pub(crate) mod armour;
 mod flag;
 mod form;
+mod name;
 mod named;
 mod sieve;
 mod value;
@@ -70,6 +71,7 @@ enum Lead {
     Form(usize),
     Name,
     Address,
+    Source,
     Armour,
     Scheme,
     Flag,
@@ -98,6 +100,9 @@ static LEADS: LazyLock<Leads> = LazyLock::new(|| {
     }
     for word in flag::WORDS {
         lead(word, Case::Any, Lead::Flag);
+    }
+    for word in address::SOURCES {
+        lead(word, Case::Exact, Lead::Source);
     }
     lead("://", Case::Exact, Lead::Address);
     lead(armour::WORD, Case::Any, Lead::Armour);
@@ -129,6 +134,7 @@ pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
                 }
             }
             Lead::Address => found.extend(address::password(text, start)),
+            Lead::Source => found.extend(address::password_of_source(text, start)),
             Lead::Scheme => found.extend(address::authorization(text, start, end)),
             Lead::Flag => found.extend(flag::at(text, start, end)),
             Lead::Armour => {

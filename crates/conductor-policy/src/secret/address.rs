@@ -12,8 +12,13 @@ use super::{Certainty, Kind, Sighting, line_end, line_start, value};
 /// Authorization schemes whose credentials stand right after them.
 pub(super) const SCHEMES: &[&str] = &["bearer ", "basic ", "ssws ", "authorization: token ", "\"token "];
 
+/// What stands between the password and the host of a data source, as drivers of Go have it.
+pub(super) const SOURCES: &[&str] = &["@tcp(", "@unix("];
+
 /// A longer name of a user is none; what a sighting rests on stands near it.
 const LONGEST_USER: usize = 128;
+/// What of a data source stands before its host is not longer.
+const LONGEST_SOURCE: usize = 256;
 /// A longer password with a slash is the path of an address.
 const LONGEST_SLASHED: usize = 256;
 const KIND: Kind = Kind("password-in-address");
@@ -55,6 +60,22 @@ pub(super) fn password(text: &[u8], at: usize) -> Option<Sighting> {
         kind: KIND,
         range: begin + colon + 1..begin + host,
         certainty,
+    })
+}
+
+/// Finds the password of a data source whose `@tcp(` or the like begins at `at`: `user:password@tcp(host:3306)/name`.
+pub(super) fn password_of_source(text: &[u8], at: usize) -> Option<Sighting> {
+    let begin = line_start(text, at).max(at.saturating_sub(LONGEST_SOURCE));
+    let line = text.get(begin..at)?;
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`' | b'=');
+    let from = line.iter().rposition(ends).map_or(0, |before| before + 1);
+    let colon = from + memchr::memchr(b':', line.get(from..)?)?;
+    let password = line.get(colon + 1..)?;
+    let is_one = !password.is_empty() && !value::is_open(password) && !value::is_sample_password(password);
+    is_one.then_some(Sighting {
+        kind: KIND,
+        range: begin + colon + 1..at,
+        certainty: Certainty::Likely,
     })
 }
 

@@ -14,10 +14,14 @@ pub(super) const WORDS: &[&str] = &[
     ":5432:",
     ":3306:",
     "identified by ",
+    "mysql",
 ];
 
 /// What a sighting rests on stands near it.
 const LONGEST_USER: usize = 128;
+
+/// The options that matter stand at the beginning of a call.
+const LONGEST_CALL: usize = 192;
 
 /// Programs whose `-p` or `-w` is a password; elsewhere it is a port or a path.
 const PROGRAMS: &[&[u8]] = &[
@@ -36,6 +40,30 @@ const PROGRAMS: &[&[u8]] = &[
 /// Finds the password after the word at `start..end`.
 pub(super) fn at(text: &[u8], start: usize, end: usize) -> Option<Sighting> {
     let line = text.get(end..line_end(text, end))?;
+    let word = text.get(start..end)?;
+    if word.eq_ignore_ascii_case(b"mysql") {
+        // Its password follows without a blank; with one, it is found by the option itself.
+        let option = memchr::memmem::find(line.get(..line.len().min(LONGEST_CALL))?, b" -p")? + 3;
+        let follows = line.get(option).is_some_and(|byte| !byte.is_ascii_whitespace());
+        return follows
+            .then(|| argument(text, end + option, |_| Some(0)))
+            .flatten();
+    }
+    let before = text.get(line_start(text, start)..start)?;
+    argument(text, end, |argument| match word {
+        b" -u " | b" --user " => Some(colons(argument).next()? + 1),
+        [b':', ..] => Some(colons(argument).nth(1)? + 1),
+        [b' ', b'-', ..] => PROGRAMS
+            .iter()
+            .any(|program| memchr::memmem::find(before, program).is_some())
+            .then_some(0),
+        _ => Some(0),
+    })
+}
+
+/// Judges the argument at `at`, of which the password is what stands behind the bytes that are to be skipped.
+fn argument(text: &[u8], at: usize, skipped: impl FnOnce(&[u8]) -> Option<usize>) -> Option<Sighting> {
+    let line = text.get(at..line_end(text, at))?;
     let quote = line.first().copied().filter(|byte| matches!(byte, b'"' | b'\''));
     let open = usize::from(quote.is_some());
     let argument = line.get(open..)?;
@@ -44,23 +72,11 @@ pub(super) fn at(text: &[u8], start: usize, end: usize) -> Option<Sighting> {
         .position(|byte| quote.map_or(byte.is_ascii_whitespace(), |quote| *byte == quote))
         .unwrap_or(argument.len());
     let argument = argument.get(..length)?;
-    let word = text.get(start..end)?;
-    let before = text.get(line_start(text, start)..start)?;
-    let skipped = match word {
-        b" -u " | b" --user " => colons(argument).next()? + 1,
-        [b':', ..] => colons(argument).nth(1)? + 1,
-        [b' ', b'-', ..] => {
-            let is_known = PROGRAMS
-                .iter()
-                .any(|program| memchr::memmem::find(before, program).is_some());
-            is_known.then_some(0)?
-        }
-        _ => 0,
-    };
+    let skipped = skipped(argument)?;
     let password = argument.get(skipped..)?;
-    (value::is_random(password) && !value::is_open(password)).then(|| Sighting {
+    (value::is_random(password) || value::is_chosen(password)).then(|| Sighting {
         kind: Kind("password-on-command-line"),
-        range: end + open + skipped..end + open + length,
+        range: at + open + skipped..at + open + length,
         certainty: Certainty::Likely,
     })
 }

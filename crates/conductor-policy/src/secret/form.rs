@@ -55,6 +55,11 @@ const fn sure(kind: &'static str, words: &'static str, begins: Begins, pattern: 
     row(kind, words, begins, pattern, Certain)
 }
 
+/// How the armour of a private key begins when all of it is in base64.
+const ENCODED_KEYS: &str = "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0t|LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt|\
+    LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0t|LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUg|\
+    LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFU";
+
 const SNOWFLAKES: &str = "MTA|MTE|MTI|MTM|MTQ|MTU|MTY|MTc|MTg|MTk|MjA|MjE|MjI|MjM|MjQ|MjU|MjY|Mjc|Mjg|Mjk|MzA|MzE|MzI|MzM|MzQ|\
     MzU|MzY|Mzc|Mzg|Mzk|NDA|NDE|NDI|NDM|NDQ|NDU|NDY|NDc|NDg|NDk|NTA|NTE|NTI|NTM|NTQ|NTU|NTY|NTc|NTg|NTk|\
     NjA|NjE|NjI|NjM|NjQ|NjU|NjY|Njc|Njg|Njk|NzA|NzE|NzI|NzM|NzQ|NzU|NzY|Nzc|Nzg|Nzk|ODA|ODE|ODI|ODM|ODQ|\
@@ -140,6 +145,13 @@ const FORMS: &[Form] = &[
     sure("supabase-token", "sbp_", Alone, "sbp_[0-9a-f]{40}"),
     sure("doppler-token", "dp.", Alone, "dp\\.(pt|st|ct|sa|scim|audit)\\.([a-z0-9_-]{2,35}\\.)?[0-9A-Za-z]{40,44}"),
     sure("age-key", "AGE-SECRET-KEY-1", Here, "AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}"),
+    sure("tencent-key-id", "AKID", Alone, "AKID[0-9A-Za-z]{32}"),
+    sure("nuget-key", "oy2", Alone, "oy2[0-9a-z]{43}"),
+    sure("resend-key", "re_", Alone, "re_[0-9A-Za-z]{8}_[0-9A-Za-z]{24}"),
+    sure("launchdarkly-key", "sdk-", Alone, "sdk-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    sure("azure-signature", "sig=", Alone, "sig=[0-9A-Za-z%]{43,130}%3[dD]"),
+    sure("teams-webhook", ".webhook.office.com/webhookb2/", Here, "\\.webhook\\.office\\.com/webhookb2/[0-9a-f-]{36}@[0-9a-f-]{36}/IncomingWebhook/[0-9a-f]{32}/[0-9a-f-]{36}"),
+    sure("encoded-private-key", ENCODED_KEYS, Here, "[0-9A-Za-z+/]{40,6000}={0,2}"),
     sure("alibaba-key-id", "LTAI", Alone, "LTAI[0-9A-Za-z]{20}"),
     sure("facebook-token", "EAA", Alone, "EAA[A-Z][0-9A-Za-z]{90,250}"),
     sure("twitter-token", "AAAAAAAAAA", Alone, "A{20,22}[0-9A-Za-z%]{60,120}"),

@@ -3,121 +3,12 @@
 //! The ways of assigning are those of programs, settings, markup and command lines. This module does not know
 //! providers: see `form`.
 
+use super::name::{Name, NameEnd, PASSWORD};
 use super::{Certainty, Kind, Sighting, address, line_end, line_start, value};
 
 /// Words that a secret's name holds; the sieve leads here by them.
 pub(super) const WORDS: &[&str] = &[
     "pass", "pwd", "secret", "token", "key", "auth", "cred", "login", "_pat",
-];
-
-/// What the name of a secret ends in, written without separators.
-const ENDS: [&str; 31] = [
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "secret",
-    "token",
-    "apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "authkey",
-    "encryptionkey",
-    "signingkey",
-    "licensekey",
-    "appkey",
-    "accountkey",
-    "storagekey",
-    "masterkey",
-    "sharedkey",
-    "cakey",
-    "applicationkey",
-    "subscriptionkey",
-    "credential",
-    "credentials",
-    "secretkeybase",
-    "smtppass",
-    "dbpass",
-    "userpass",
-    "becomepass",
-    "sessionkey",
-];
-
-/// Last words that name a secret only when they stand alone.
-const LAST_WORDS: [&str; 4] = ["pass", "auth", "pat", "login"];
-
-/// What may follow the name of a secret without making it another thing.
-const TAILS: [&str; 10] = [
-    "prod",
-    "production",
-    "dev",
-    "staging",
-    "old",
-    "new",
-    "value",
-    "default",
-    "base64",
-    "plain",
-];
-
-/// What makes a token one of a text or of a list.
-const OTHER_TOKENS: [&str; 16] = [
-    "next",
-    "page",
-    "nextpage",
-    "continuation",
-    "pad",
-    "bos",
-    "eos",
-    "unk",
-    "sep",
-    "cls",
-    "mask",
-    "cancellation",
-    "cancel",
-    "sync",
-    "stop",
-    "special",
-];
-
-/// What makes a key the name of a thing, or the half of a pair that everybody may have.
-const OTHER_KEYS: [&str; 34] = [
-    "public",
-    "pub",
-    "publishable",
-    "site",
-    "host",
-    "verification",
-    "verify",
-    "idempotency",
-    "dedup",
-    "deduplication",
-    "partition",
-    "shard",
-    "cache",
-    "primary",
-    "foreign",
-    "unique",
-    "lookup",
-    "index",
-    "sort",
-    "range",
-    "hash",
-    "row",
-    "group",
-    "map",
-    "object",
-    "file",
-    "blob",
-    "s3",
-    "path",
-    "image",
-    "routing",
-    "message",
-    "socket",
-    "websocket",
 ];
 
 /// A shorter value is more likely a word about a secret than one.
@@ -160,7 +51,7 @@ fn judge(text: &[u8], word_end: usize, name_end: usize) -> Option<Sighting> {
         By::Sign | By::Pair => true,
         By::Markup => text.get(name_start.checked_sub(1)?) == Some(&b'<') || assigned.name_is_quoted,
         By::Call => name.is_call,
-        By::Space => may_stand_apart(text, from, name_start, name_end, &assigned),
+        By::Space => may_stand_apart(line, from, name_start, name_end, &assigned),
     };
     let found = line.get(assigned.value.clone())?;
     let certainty = is_in_place
@@ -335,22 +226,27 @@ fn scheme_skipped(line: &[u8], range: std::ops::Range<usize>) -> std::ops::Range
     }
 }
 
-/// Tells whether a value may follow its name after a mere blank: on a command line, in SQL, in a netrc file.
+/// Tells whether a value may follow its name after a mere blank: on a command line, in SQL, in a netrc file, in settings with a
+/// name and a value on each line.
 fn may_stand_apart(
-    text: &[u8],
+    line: &[u8],
     from: usize,
     name_start: usize,
     name_end: usize,
     assigned: &Assigned,
 ) -> bool {
-    let name = text.get(name_start..name_end).unwrap_or_default();
-    let before = text.get(from..name_start).unwrap_or_default();
+    let name = line.get(name_start..name_end).unwrap_or_default();
+    let before = line.get(from..name_start).unwrap_or_default();
     let is_option = name.starts_with(b"--");
     let is_sql = assigned.is_quoted && name.eq_ignore_ascii_case(b"password");
     let is_netrc = name == b"password"
         && (before.iter().all(u8::is_ascii_whitespace) || memchr::memmem::find(before, b"login ").is_some());
     let is_header = assigned.is_quoted && name.eq_ignore_ascii_case(b"authorization");
-    is_option || is_sql || is_netrc || is_header
+    let is_setting = name.contains(&b'_')
+        && before.iter().all(u8::is_ascii_whitespace)
+        && assigned.value.len() >= SHORTEST_KEY
+        && assigned.value.end == line.len();
+    is_option || is_sql || is_netrc || is_header || is_setting
 }
 
 fn certainty(name: &Name, found: &[u8], assigned: &Assigned) -> Option<Certainty> {
@@ -372,7 +268,7 @@ fn certainty(name: &Name, found: &[u8], assigned: &Assigned) -> Option<Certainty
         NameEnd::Auth => address::is_user_and_password(found) || (found.len() >= 20 && is_random),
         NameEnd::Login => found.len() >= 32 && is_random,
     };
-    if is_likely {
+    if is_likely || (name.kind == PASSWORD && is_chosen(found, assigned)) {
         return Some(Certainty::Likely);
     }
     let is_assigned = match (assigned.by, assigned.sign) {
@@ -393,158 +289,14 @@ fn certainty(name: &Name, found: &[u8], assigned: &Assigned) -> Option<Certainty
     is_hinted.then_some(Certainty::Hinted)
 }
 
+/// Tells whether the value of a password is one, though it is made of words. A bare word with dots is a place in somebody's
+/// code, unless it stands where code does not.
+fn is_chosen(found: &[u8], assigned: &Assigned) -> bool {
+    let is_place = !assigned.is_quoted && assigned.by == By::Sign && found.contains(&b'.');
+    value::is_chosen(found) && !is_place
+}
+
 /// Tells whether the value of a key can be one that opens something: long, no id, and no place in a registry.
 fn opens_something(value: &[u8]) -> bool {
     value.len() >= SHORTEST_KEY && !value::is_uuid(value) && !value.contains(&b'\\')
-}
-
-/// What the name of a secret says.
-struct Name {
-    kind: &'static str,
-    end: NameEnd,
-    /// One of the four words that leave no doubt; their values are redacted even when they are words.
-    is_plain: bool,
-    /// A function that takes the secret itself.
-    is_call: bool,
-}
-
-enum NameEnd {
-    Secret,
-    /// The key of something.
-    Key,
-    /// A key, and nobody says of what; digests are called so, too.
-    BareKey,
-    Auth,
-    Login,
-}
-
-impl Name {
-    fn parse(name: &[u8]) -> Option<Self> {
-        let name = std::str::from_utf8(name).ok()?.trim_end_matches(['-', '_']);
-        let kept = without_tail(name);
-        let (last, before) = kept.split_last()?;
-        let joined = kept.concat();
-        if last == "token"
-            && before
-                .last()
-                .is_some_and(|word| OTHER_TOKENS.contains(&word.as_str()))
-        {
-            return None;
-        }
-        let end = match last.as_str() {
-            "auth" | "authorization" => NameEnd::Auth,
-            "login" => NameEnd::Login,
-            _ if LAST_WORDS.contains(&last.as_str()) || ENDS.iter().any(|end| joined.ends_with(end)) => {
-                NameEnd::Secret
-            }
-            "key" => match before.last() {
-                None => NameEnd::BareKey,
-                Some(word) if OTHER_KEYS.contains(&word.as_str()) => return None,
-                Some(_) => NameEnd::Key,
-            },
-            _ => return None,
-        };
-        let is_password = ["password", "passwd", "pwd", "pass", "passphrase"]
-            .iter()
-            .any(|word| joined.ends_with(word));
-        Some(Self {
-            kind: if is_password {
-                "password"
-            } else {
-                "assigned-secret"
-            },
-            end,
-            is_plain: ["password", "passwd", "secret", "token"]
-                .iter()
-                .any(|word| joined.ends_with(word)),
-            is_call: last == "login" || (before.first().is_some_and(|word| word == "set")),
-        })
-    }
-}
-
-/// Takes a name apart and leaves out what only says which one it is: a stage, a form, a letter, a number.
-fn without_tail(name: &str) -> Vec<String> {
-    let is_tail = |word: &str| TAILS.contains(&word);
-    let mut words = words_of(name);
-    if !words.last().is_some_and(|last| is_tail(last)) {
-        words = words_of(name.trim_end_matches(|c: char| c.is_ascii_digit()));
-    }
-    let ends_in_tail = words.last().is_some_and(|last| is_tail(last) || last.len() == 1);
-    if ends_in_tail {
-        words.pop();
-    }
-    words
-}
-
-/// Takes a name apart: at separators, and where a capital follows a small letter.
-fn words_of(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut before_is_small = false;
-    for letter in name.chars() {
-        let begins = letter.is_ascii_uppercase() && before_is_small;
-        before_is_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
-        if begins || !letter.is_ascii_alphanumeric() {
-            words.push(String::new());
-        }
-        if letter.is_ascii_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.push(letter.to_ascii_lowercase());
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_secrets_are_told_from_names_around_them() {
-        for name in [
-            "password",
-            "DB_PASSWORD",
-            "PGPASSWORD",
-            "postgresqlPassword",
-            "clientSecret",
-            "X-Api-Key",
-            "apiKey",
-            "secret_key_base",
-            "spring.datasource.password",
-            "API_TOKEN_PROD",
-            "password1",
-            "smtp_pass",
-            "_auth",
-            "AccountKey",
-            "DD_APP_KEY",
-            "key",
-            "STRIPE_KEY",
-            "tokenA",
-            "ENCRYPTION_KEY_BASE64",
-        ] {
-            assert!(Name::parse(name.as_bytes()).is_some(), "{name}");
-        }
-        for name in [
-            "tokens",
-            "tokenizer",
-            "token_url",
-            "PASSWORD_MIN_LENGTH",
-            "public_key",
-            "cacheKey",
-            "primary_key",
-            "password_hash",
-            "passwordResetUrl",
-            "bypass",
-            "compass",
-            "secretName",
-            "nextPageToken",
-            "pad_token",
-            "idempotency_key",
-            "author",
-            "monkey",
-        ] {
-            assert!(Name::parse(name.as_bytes()).is_none(), "{name}");
-        }
-    }
 }

@@ -185,6 +185,27 @@ pub(super) fn is_random(value: &[u8]) -> bool {
         && is_varied(value)
 }
 
+/// Words of passwords that stand in tests and manuals.
+static TYPICAL: LazyLock<AhoCorasick> =
+    LazyLock::new(|| words(&["passw", "secret", "test", "demo", "token", "admin"]));
+
+/// Tells whether somebody chose this for a password: words, but with small and large letters, digits and signs in one piece,
+/// and nothing that code or an address would be written with.
+pub(super) fn is_chosen(value: &[u8]) -> bool {
+    let has = |is: fn(&u8) -> bool| value.iter().any(is);
+    (10..=64).contains(&value.len())
+        && value
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() && !b"/\\(){}[]<>\"'`;,$=".contains(byte))
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_punctuation)
+        && !is_sample(value)
+        && !is_reference(value)
+        && !TYPICAL.is_match(value)
+}
+
 /// Tells whether the value is made of words, numbers and what stands between them.
 pub(super) fn is_words(value: &[u8]) -> bool {
     value.split(|byte| !byte.is_ascii_alphanumeric()).all(is_word)

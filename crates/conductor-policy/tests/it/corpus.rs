@@ -10,6 +10,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 const PLANTED: &str = include_str!("../../corpus/planted.txt");
 const DECOYS: &str = include_str!("../../corpus/decoys.txt");
+/// Written by somebody who had seen neither the rules nor the rest of the corpus, and committed before any rule met them.
+const UNSEEN_PLANTED: &str = include_str!("../../corpus/unseen-planted.txt");
+const UNSEEN_DECOYS: &str = include_str!("../../corpus/unseen-decoys.txt");
 
 /// One file of the corpus.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,11 +39,15 @@ impl Item {
 }
 
 pub(crate) fn planted() -> Vec<Item> {
-    read("planted", PLANTED)
+    let mut items = read("planted", PLANTED);
+    items.extend(read("unseen-planted", UNSEEN_PLANTED));
+    items
 }
 
 pub(crate) fn decoys() -> Vec<Item> {
-    read("decoys", DECOYS)
+    let mut items = read("decoys", DECOYS);
+    items.extend(read("unseen-decoys", UNSEEN_DECOYS));
+    items
 }
 
 fn read(name: &str, source: &'static str) -> Vec<Item> {

@@ -248,6 +248,60 @@ fn a_value_is_random_or_it_is_not() {
     }
 }
 
+/// SEC-4: a password made of words is one where it has letters of both cases, digits and signs, and nothing of code.
+#[test]
+fn a_chosen_password_is_one_though_it_is_made_of_words() {
+    accused([
+        "smtp_password = \"«Fig&Walrus2019»\"",
+        "password: «wobbly-Sextant-4»",
+        "<password>«Lichen+Bobbin77»</password>",
+        "machine a login b password «velvet.Rhino.204»",
+        "password = \"«velvet.Rhino.204»\"",
+        "curl --user 'deployer:«Plum!Harbor#19»' -T app.war",
+        "mysqldump -h db -u backup -p«T1nder-Sparrow» shop",
+        "mysql -p'«T1nder-Sparrow»' shop",
+        "sshpass -p '«Rook7-copper»' rsync",
+        "PWD = «Kazoo_Tug7»",
+    ]);
+    hinted([
+        "smtp_password = \"«fig&walrus2019»\"",
+        "smtp_password = \"«FIG&WALRUS2019»\"",
+        "smtp_password = \"«Fig&Walruses»\"",
+        "smtp_password = \"«FigWalrus2019»\"",
+        "smtp_password = \"«Fig&Wal19»\"",
+        "smtp_password = \"«Fig&Test2019»\"",
+        "smtp_password = \"«Fig/Walrus2019»\"",
+        "clientSecret = \"«Fig&Walrus2019»\"",
+    ]);
+    left([
+        "password = velvet.Rhino4",
+        "password = \"sha256-Fig&Walrus2019\"",
+        "mysqldump -h db -p shop",
+        "dump -h db -pT1nder-Sparrow shop",
+        "mysql -u root -p$PASSWORD shop",
+    ]);
+}
+
+/// SEC-4: settings with a name and a value on each line.
+#[test]
+fn a_setting_may_stand_apart_from_its_name() {
+    let value = "0b9c3f6e-71d2-4c58-a3e4-5d0f8b6a92c7";
+    for text in [
+        format!("  hec_token «{value}»"),
+        format!("a b\nhec_token «{value}»\nc"),
+    ] {
+        accused([text.as_str()]);
+    }
+    for text in [
+        format!("token {value}"),
+        format!("the hec_token {value}"),
+        format!("hec_token {value} is"),
+        "hec_token 0b9c3f6e-71d2-4c5".to_owned(),
+    ] {
+        left([text.as_str()]);
+    }
+}
+
 /// SEC-3: a key opens something or names something; the value and the word before tell which.
 #[test]
 fn a_key_is_a_secret_where_it_is_long_and_random_and_opens_something() {
@@ -400,6 +454,23 @@ fn an_address_gives_its_password_away() {
     let named = |length: usize, password: &str| format!("x://{}:{password}@h", "u".repeat(length));
     check(&named(127, "«k3Qz9»"), Result::Accused);
     check(&named(128, "k3Qz9"), Result::Hinted);
+}
+
+/// SEC-4: so do data sources of Go.
+#[test]
+fn a_data_source_gives_its_password_away() {
+    accused([
+        "sql.Open(\"mysql\", \"ledger:«k9XwQ2»@tcp(10.2.3.4:3306)/ledger\")",
+        "DSN=ledger:«k9XwQ2»@unix(/run/mysql.sock)/ledger",
+        "ledger:«k9:XwQ2»@tcp(db)/ledger",
+    ]);
+    left([
+        "\"ledger:@tcp(db)/ledger\"",
+        "\"ledger@tcp(db)/ledger\"",
+        "\"ledger:${PASSWORD}@tcp(db)/ledger\"",
+        "\"root:password@tcp(db)/ledger\"",
+        "x: y\nledger@tcp(db)/ledger",
+    ]);
 }
 
 /// SEC-3: credentials after their scheme.
