@@ -19,6 +19,7 @@ use rmcp::ServiceExt as _;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
 use subtle::ConstantTimeEq as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -26,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::listen::{self, Bounds};
 use crate::pipes::Pipes;
-use crate::server::{Server, Shelf};
+use crate::server::{Server, Shelf, too_long};
 
 /// The longest message of a client: a file of the largest size, with room for its escapes.
 pub(crate) const MAX_MESSAGE: usize = 20 * 1024 * 1024;
@@ -147,6 +148,7 @@ fn router<S: Shelf>(server: Server<S>, lease: Lease, hosts: Vec<String>, origins
         .with_sse_keep_alive(Some(KEEP_ALIVE))
         .with_max_request_body_bytes(MAX_MESSAGE)
         .with_cancellation_token(lease.ended.clone());
+    let noting = server.clone();
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
         Arc::new(NeverSessionManager::default()),
@@ -154,7 +156,23 @@ fn router<S: Shelf>(server: Server<S>, lease: Lease, hosts: Vec<String>, origins
     );
     Router::new()
         .nest_service("/mcp", service)
+        .layer(axum::middleware::from_fn_with_state(noting, note::<S>))
         .layer(axum::middleware::from_fn_with_state(lease, admit))
+}
+
+/// Takes note of messages that the SDK refuses to read, which may have been calls (TOOL-4).
+async fn note<S: Shelf>(State(server): State<Server<S>>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let reason = match response.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_long(),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "this is no request of JSON-RPC 2.0".to_owned(),
+        _ => return response,
+    };
+    match server.note(Value::Null, &reason).await {
+        None => response,
+        // Busy, or the log cannot be written; the message was refused already.
+        Some(_answer) => (StatusCode::SERVICE_UNAVAILABLE, "busy; try again").into_response(),
+    }
 }
 
 /// Lets only the lease's holder pass, and only while it lasts.

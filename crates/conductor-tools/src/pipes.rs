@@ -20,7 +20,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::sync::Notify;
 
 use crate::door::MAX_MESSAGE;
-use crate::server::CALL;
+use crate::server::{CALL, CALL_TOO_LONG, too_long};
 
 /// The longest id of a request; it is repeated in the answer.
 const MAX_ID: usize = 256;
@@ -208,8 +208,8 @@ impl Line {
             Self::Whole(bytes) => bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes),
             Self::TooLong(outline) => {
                 let top = serde_json::from_slice(&outline.kept).unwrap_or(Value::Null);
-                let most = format!("a message has at most {MAX_MESSAGE} bytes, and this one has more");
-                return no_message(&top, most);
+                return unreadable_call(&top, CALL_TOO_LONG, None)
+                    .unwrap_or_else(|| no_message(&top, too_long()));
             }
         };
         if bytes.trim_ascii().is_empty() {
@@ -219,7 +219,7 @@ impl Line {
             return Read::Message(Box::new(message));
         }
         match serde_json::from_slice(bytes) {
-            Ok(value) => unreadable_call(&value)
+            Ok(value) => unreadable_call(&value, CALL, value.get("params").cloned())
                 .unwrap_or_else(|| no_message(&value, "this is no request of JSON-RPC 2.0".to_owned())),
             Err(error) => Read::NoMessage(Wrong {
                 id: None,
@@ -230,14 +230,14 @@ impl Line {
     }
 }
 
-/// Finds a call of a tool whose parameters are such that the SDK takes it for no message: it is handed on, because every call
-/// is logged (TOOL-4).
-fn unreadable_call(value: &Value) -> Option<Read> {
+/// Finds a call of a tool that is such that the SDK takes it for no message: it is handed on as `method`, because every call is
+/// logged (TOOL-4).
+fn unreadable_call(value: &Value, method: &str, parameters: Option<Value>) -> Option<Read> {
     let is_call = value["jsonrpc"] == "2.0" && value["method"] == CALL;
     let id = is_call
         .then(|| RequestId::deserialize(&value["id"]).ok())
         .flatten()?;
-    let call = CustomRequest::new(CALL, value.get("params").cloned());
+    let call = CustomRequest::new(method, parameters);
     let call = ClientJsonRpcMessage::request(ClientRequest::CustomRequest(call), id);
     Some(Read::Message(Box::new(call)))
 }

@@ -16,6 +16,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use crate::door::MAX_MESSAGE;
+
 /// Tools that can be listed and called.
 #[async_trait]
 pub trait Shelf: Send + Sync + 'static {
@@ -54,6 +56,10 @@ const CALLS: usize = 16;
 /// The method that calls a tool.
 pub(crate) const CALL: &str = "tools/call";
 
+/// Stands for a call of which nobody kept more than that it was one: it was longer than any message may be. A client that
+/// says so itself has told on itself.
+pub(crate) const CALL_TOO_LONG: &str = "tools/call, too long";
+
 /// Serves a shelf.
 pub struct Server<S> {
     shelf: Arc<S>,
@@ -84,6 +90,19 @@ impl<S: Shelf> Server<S> {
             seats: Arc::new(Semaphore::new(CALLS)),
         }
     }
+
+    /// Takes note of what a client sent and nobody could read: it may have been a call, and every call is logged (TOOL-4).
+    pub(crate) async fn note(&self, parameters: Value, reason: &str) -> Option<CallToolResult> {
+        match self.seats.try_acquire() {
+            Ok(_seat) => self.shelf.misfit(parameters, reason).await,
+            Err(_all_taken) => Some(busy()),
+        }
+    }
+}
+
+/// Says that a message is longer than any may be.
+pub(crate) fn too_long() -> String {
+    format!("a message has at most {MAX_MESSAGE} bytes, and this one has more")
 }
 
 fn busy() -> CallToolResult {
@@ -144,17 +163,17 @@ impl<S: Shelf> ServerHandler for Server<S> {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if request.method != CALL {
-            let unknown = "there is no method of this name";
-            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, unknown, None));
-        }
         let parameters = request.params.unwrap_or_default();
-        let reason = flaw(&parameters);
-        let answer = match self.seats.try_acquire() {
-            Ok(_seat) => self.shelf.misfit(parameters, reason).await,
-            Err(_all_taken) => Some(busy()),
+        let (code, reason) = match request.method.as_str() {
+            CALL => (ErrorCode::INVALID_PARAMS, flaw(&parameters).to_owned()),
+            CALL_TOO_LONG => (ErrorCode::INVALID_REQUEST, too_long()),
+            _ => {
+                let unknown = "there is no method of this name";
+                return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, unknown, None));
+            }
         };
-        let answer = answer.ok_or_else(|| ErrorData::invalid_params(reason, None))?;
+        let answer = self.note(parameters, &reason).await;
+        let answer = answer.ok_or_else(|| ErrorData::new(code, reason, None))?;
         let answer = serde_json::to_value(answer);
         answer
             .map(CustomResult)

@@ -250,4 +250,32 @@ async fn a_call_that_cannot_be_read_is_said_to_be_wrong_and_logged() {
     );
     let tried = told.misfits();
     assert_eq!((told.asked(), tried.len(), tried[0].tool), (vec![], 1, "view"));
+    // The SDK gives up on these before anybody is asked.
+    let call =
+        |params: &str| format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{params}}}"#);
+    for (body, status, logged) in [
+        (
+            call("5"),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "no request of JSON-RPC",
+        ),
+        (
+            call(&format!("\"{}\"", "x".repeat(21 << 20))),
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "at most 20971520 bytes",
+        ),
+    ] {
+        let asked = ask(address).bearer_auth(lease.token()).body(body.clone());
+        let asked = asked.header("content-type", "application/json");
+        assert_eq!(asked.send().await.expect("an answer").status(), status);
+        let last = told.misfits().pop().expect("a line of the log");
+        assert!(last.reason.contains(logged), "{}", last.reason);
+        // A stranger's words are nobody's call.
+        let stranger = ask(address).bearer_auth("guess").body(body);
+        let stranger = stranger.header("content-type", "application/json").send().await;
+        assert!(
+            stranger.is_err() || stranger.is_ok_and(|answer| answer.status() == StatusCode::UNAUTHORIZED)
+        );
+    }
+    assert_eq!((told.asked(), told.misfits().len()), (vec![], 3));
 }

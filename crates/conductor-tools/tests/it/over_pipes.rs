@@ -394,6 +394,14 @@ async fn what_is_too_long_is_refused_by_its_id() {
     client.say(&"x".repeat(21 << 20)).await;
     assert_eq!(client.hear_refusal().await, refusal(-32600, Value::Null));
     assert_eq!(told.asked(), []);
+    // TOOL-4: those that were calls are logged, without their megabytes.
+    let logged: Vec<(String, String)> = told
+        .misfits()
+        .into_iter()
+        .map(|call| (call.arguments, call.reason))
+        .collect();
+    let too_long = "a message has at most 20971520 bytes, and this one has more";
+    assert_eq!(logged, vec![("null".to_owned(), too_long.to_owned()); 2]);
 }
 
 /// TOOL-1: what asks for no answer gets none, whatever is wrong with it; nor does an answer, or two servers would never end.
