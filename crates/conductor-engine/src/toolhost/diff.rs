@@ -9,6 +9,9 @@ const HEADER: &[u8] = b"diff --git ";
 /// Begin the lines that name a file that was moved or copied; its header cannot be read for certain.
 const MOVES: [&[u8]; 4] = [b"rename from ", b"rename to ", b"copy from ", b"copy to "];
 
+/// Begin a line of a status, two of them: how a file differs from what is staged, and that from the commit.
+const STATES: &[u8] = b" MTADRCU?!";
+
 /// Leaves out the files that may not be seen; tells how many.
 pub(super) fn only(diff: &[u8], may_see: &(dyn Fn(&str) -> bool + Sync)) -> (Vec<u8>, usize) {
     let mut shown = vec![];
@@ -29,6 +32,26 @@ pub(super) fn only(diff: &[u8], may_see: &(dyn Fn(&str) -> bool + Sync)) -> (Vec
         if is_shown {
             shown.extend_from_slice(line);
         }
+    }
+    (shown, hidden)
+}
+
+/// Leaves out the lines of a status whose names may not be seen; tells how many.
+pub(super) fn only_names(status: &[u8], may_see: &(dyn Fn(&str) -> bool + Sync)) -> (Vec<u8>, usize) {
+    let mut shown = vec![];
+    let mut hidden = 0_usize;
+    for line in status.split_inclusive(|byte| *byte == b'\n') {
+        let is_shown = match line {
+            [index, tree, b' ', name @ ..] if STATES.contains(index) && STATES.contains(tree) => whole(name)
+                .and_then(unquoted)
+                .is_some_and(|name| may_see(name.trim_end_matches('/'))),
+            // The branch, and what went wrong.
+            _ => true,
+        };
+        if is_shown {
+            shown.extend_from_slice(line);
+        }
+        hidden += usize::from(!is_shown);
     }
     (shown, hidden)
 }
@@ -113,6 +136,21 @@ mod tests {
             &format!("{seen}{seen}"),
             2,
         );
+    }
+
+    /// SEC-1: nor is it named in a status, however its name is written; the branch and git's complaints are.
+    #[test]
+    fn only_what_may_be_seen_is_named_in_a_status() {
+        let status = "## main...origin/main\n M src/a b\n?? secrets/\n?? secrets/key\nD  \"secrets/\\303\\244\"\n\
+                      A  \"\\147eheimnis\"\n?? \"torn\nwarning: no such thing\n";
+        let (shown, hidden) = only_names(status.as_bytes(), &|path| {
+            path != "secrets" && !path.starts_with("secrets/") && !path.contains("geheimnis")
+        });
+        assert_eq!(
+            (String::from_utf8_lossy(&shown).as_ref(), hidden),
+            ("## main...origin/main\n M src/a b\nwarning: no such thing\n", 5)
+        );
+        assert_eq!(only_names(b" M cut off", &|_| true), (vec![], 1));
     }
 
     /// SEC-1: neither the way a name is written nor a move leads past it.

@@ -35,21 +35,26 @@ add() {
   git add "$@" -- :/ "${apart[@]/#/:(exclude,top,literal)}"
 }
 
+# What goes wrong is said after all the rest: in the midst of it, it could break a line that tells what is meant.
+tell() {
+  local wrong ended
+  exec 3>&1
+  wrong=$(git "$@" 2>&1 >&3)
+  ended=$?
+  printf '%s' "${wrong:+$wrong$'\n'}"
+  return "$ended"
+}
+
 case $1 in
   status)
-    git status --porcelain=v1 --branch --ignore-submodules=dirty
+    # One name a line; whoever leaves names out can tell by it.
+    tell status --porcelain=v1 --branch --no-renames --ignore-submodules=dirty
     ;;
   diff)
-    # A file that git does not know yet is part of what was done. What goes wrong is said after all the rest: in the midst of
-    # it, it could break the line that tells whose the next lines are.
-    add --intent-to-add --all && {
-      exec 3>&1
-      wrong=$(git diff --no-color --no-ext-diff --no-textconv --submodule=short --ignore-submodules=dirty \
-        --no-relative --src-prefix=a/ --dst-prefix=b/ HEAD -- 2>&1 >&3)
-      ended=$?
-      printf '%s' "${wrong:+$wrong$'\n'}"
-      exit "$ended"
-    }
+    # A file that git does not know yet is part of what was done.
+    add --intent-to-add --all \
+      && tell diff --no-color --no-ext-diff --no-textconv --submodule=short --ignore-submodules=dirty \
+        --no-relative --src-prefix=a/ --dst-prefix=b/ HEAD --
     ;;
   commit)
     add --all \

@@ -17,8 +17,8 @@ use super::log::Reach;
 /// The most bytes of a command's output that an agent is shown.
 const MAX_OUTPUT: usize = 256 * 1024;
 
-/// The most bytes of a diff that are read, to show some of them.
-const MAX_DIFF: usize = 4 * 1024 * 1024;
+/// The most bytes that git may say, of which some are shown.
+const MAX_SAID: usize = 4 * 1024 * 1024;
 
 /// How many places of an ambiguous text are shown, and how much of each line.
 const PLACES: usize = 10;
@@ -88,8 +88,16 @@ pub(super) async fn act(
             answered(answer.map(|found| told(&found, line)))
         }
         ToolRequest::Bash { command } => run(sandbox, time, &["bash", "-c", command]).await?,
-        ToolRequest::GitStatus => run(sandbox, time, &["bash", "-c", GIT, "git", "status"]).await?,
-        ToolRequest::GitDiff => differing(sandbox, time, may_see).await?,
+        ToolRequest::GitStatus => {
+            let instead = "look at one directory after the other with list_files";
+            let seen = git(sandbox, time, "status").await?;
+            only_seen(seen, instead, |said| diff::only_names(said, may_see))
+        }
+        ToolRequest::GitDiff => {
+            let instead = "let git_status name the files";
+            let seen = git(sandbox, time, "diff").await?;
+            only_seen(seen, instead, |said| diff::only(said, may_see))
+        }
         ToolRequest::GitCommit { message } => {
             run(sandbox, time, &["bash", "-c", GIT, "git", "commit", message]).await?
         }
@@ -135,18 +143,18 @@ async fn ambiguous(sandbox: &dyn Sandbox, path: String, lines: Vec<usize>) -> Re
     Ok(acted)
 }
 
-/// Shows what differs. Of a diff with a gap nothing is shown: nobody knows whose the lines behind it are.
-async fn differing(
-    sandbox: &dyn Sandbox,
-    time: Millis,
-    may_see: &(dyn Fn(&str) -> bool + Sync),
-) -> Result<Acted, Fault> {
-    let mut seen = ran(sandbox, time, MAX_DIFF, &["bash", "-c", GIT, "git", "diff"]).await?;
+async fn git(sandbox: &dyn Sandbox, time: Millis, what: &str) -> Result<CommandResult, Fault> {
+    ran(sandbox, time, MAX_SAID, &["bash", "-c", GIT, "git", what]).await
+}
+
+/// Shows what git said without what `only` leaves out of it. Of words with a gap nothing is shown: nobody knows whose the
+/// lines behind it are.
+fn only_seen(mut seen: CommandResult, instead: &str, only: impl FnOnce(&[u8]) -> (Vec<u8>, usize)) -> Acted {
     if seen.truncated {
-        seen.output = b"[there is too much to be looked at: let git_status name the files]".to_vec();
-        return Ok(acted(seen));
+        seen.output = format!("[there is too much to be looked at: {instead}]").into_bytes();
+        return acted(seen);
     }
-    let (shown, hidden) = diff::only(&seen.output, may_see);
+    let (shown, hidden) = only(&seen.output);
     seen.truncated = shown.len() > MAX_OUTPUT;
     seen.output = shown;
     seen.output.truncate(MAX_OUTPUT);
@@ -154,7 +162,7 @@ async fn differing(
         let told = format!("\n[{hidden} could not be looked at]");
         seen.output.extend_from_slice(told.as_bytes());
     }
-    Ok(acted(seen))
+    acted(seen)
 }
 
 async fn run(sandbox: &dyn Sandbox, time: Millis, argv: &[&str]) -> Result<Acted, Fault> {

@@ -216,6 +216,27 @@ async fn a_link_to_what_is_hidden_shows_nothing_of_it() -> Result<()> {
     Ok(())
 }
 
+/// Nor does git's own list of what changed name it, wherever it came from.
+#[tokio::test]
+async fn a_status_names_nothing_that_is_hidden() -> Result<()> {
+    let place = Place::new()?;
+    place.git(&["mv", "README.md", "secrets/moved"])?;
+    place.write("secrets/key", "hunter3\n")?;
+    place.write("secrets/\u{e4} \"new", "x")?;
+    place.write("a b", "x")?;
+    let status = said(&place.tools(NO_SECRETS).await?, ToolRequest::GitStatus).await?;
+    assert!(
+        status.contains("D  README.md\n?? \"a b\"\n\n[3 could not be looked at]\n[exited 0]\n"),
+        "{status}"
+    );
+    let status = said(&place.tools(NO_COMMANDS).await?, ToolRequest::GitStatus).await?;
+    assert!(
+        status.contains(" M secrets/key\n") && status.contains("A  secrets/moved\n"),
+        "{status}"
+    );
+    Ok(())
+}
+
 /// Whatever git's configuration names, be it that of a repository that was here before: who may not run commands has git
 /// run none.
 #[tokio::test]
