@@ -12,7 +12,7 @@ use crate::show::table::Table;
 /// Registers repositories
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum RepoCommand {
-    /// Registers a repository, or changes its registration
+    /// Registers a repository, or registers it anew, where what is not named is set back
     Add {
         /// The repository at the forge, as owner/name
         repo: String,
@@ -67,8 +67,10 @@ pub(crate) async fn repo(session: &Session, command: RepoCommand) -> Result<Exit
             let client = session.client().await?;
             let registered: RepoView = client.post("/repos", &wish).await?;
             session.out.talk(&format!(
-                "✔ {} registered in project {}",
-                registered.repo, registered.project
+                "✔ {} registered in project {}: {}",
+                registered.repo,
+                registered.project,
+                terms(&registered)
             ));
             session.out.data(&registered, |_| String::new())?;
         }
@@ -95,6 +97,22 @@ pub(crate) async fn repo(session: &Session, command: RepoCommand) -> Result<Exit
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Says what counts from now on, so that nobody wonders what became of an earlier registration.
+fn terms(repo: &RepoView) -> String {
+    let runs = if repo.slots == 1 { "run" } else { "runs" };
+    let board = repo.board.map(|number| format!(", fields on board {number}"));
+    format!(
+        "based on {}, {} {runs} at once, tests reach {}{}",
+        repo.base_branch,
+        repo.slots,
+        match repo.test_egress {
+            TestEgress::None => "nothing",
+            TestEgress::AsProject => "what the project may",
+        },
+        board.unwrap_or_default()
+    )
 }
 
 /// Splits a command into its argv; quotes group, a backslash takes the next character as it is, nothing else is special.

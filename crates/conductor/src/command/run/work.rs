@@ -96,7 +96,12 @@ pub(crate) async fn writes(session: &Session, run: &RunId) -> Result<Exit, Failu
 
 /// Shows the change.
 pub(crate) async fn diff(session: &Session, args: DiffArgs) -> Result<Exit, Failure> {
-    let change = session.source().await?.change(&args.run).await?;
+    let mut change = session.source().await?.change(&args.run).await?;
+    if args.stat {
+        for file in &mut change.files {
+            file.text = None;
+        }
+    }
     session.out.data(&change, |change| {
         let mut text = String::new();
         for file in &change.files {
