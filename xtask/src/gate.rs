@@ -1,6 +1,6 @@
 //! The gate: every check that a commit must pass, as timed stages, then the count of tests.
 //!
-//! `test` and `ci` are both this. Cheap stages come first; none sets `RUSTFLAGS` or another profile, so that nothing
+//! `test` and `ci` are both this. None sets `RUSTFLAGS` or another profile, so that nothing
 //! is built twice. It does not know what a check looks at.
 
 use std::process::ExitCode;
@@ -28,25 +28,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let mut tally = Tally::default();
     let mut passed = Passed::default();
 
-    stages.run("setup", || match engine {
-        Engine::Needed => setup::for_tests(),
-        Engine::Missing => setup::for_tests_without_docker(),
-    });
-    // Names of files, not their differences: the remedy is `cargo fmt`, whatever they are.
-    stages.run("fmt", || {
-        process::run(&mut cargo("fmt --all -- --check --files-with-diff"))
-    });
-    stages.run("layers", layers::check);
-    stages.run("tidy", tidy::check);
-    stages.run("clippy", || {
-        process::run(&mut cargo(
-            "clippy --workspace --all-targets --locked -- -D warnings",
-        ))
-    });
-    // All targets, because whole stories start the real binaries; the tests below find everything built.
-    stages.run("build", || {
-        process::run(&mut cargo("build --workspace --all-targets --locked"))
-    });
+    // Nothing that is compiled needs what tests start, and installing that mostly waits for others.
+    stages.beside(
+        "setup",
+        || match engine {
+            Engine::Needed => setup::for_tests(),
+            Engine::Missing => setup::for_tests_without_docker(),
+        },
+        compiled,
+    );
     stages.run("tests", || tests(engine, &mut tally, &mut passed));
     stages.run("protections", || {
         protections::check(&passed, |test| {
@@ -89,6 +79,25 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Everything that needs no more than the sources and their compiler; cheap stages come first.
+fn compiled(stages: &mut Stages) {
+    // Names of files, not their differences: the remedy is `cargo fmt`, whatever they are.
+    stages.run("fmt", || {
+        process::run(&mut cargo("fmt --all -- --check --files-with-diff"))
+    });
+    stages.run("layers", layers::check);
+    stages.run("tidy", tidy::check);
+    stages.run("clippy", || {
+        process::run(&mut cargo(
+            "clippy --workspace --all-targets --locked -- -D warnings",
+        ))
+    });
+    // All targets, because whole stories start the real binaries; the tests below find everything built.
+    stages.run("build", || {
+        process::run(&mut cargo("build --workspace --all-targets --locked"))
+    });
 }
 
 fn tests(engine: Engine, tally: &mut Tally, passed: &mut Passed) -> Result<()> {

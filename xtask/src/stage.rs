@@ -7,15 +7,24 @@
     reason = "measuring the wall clock is what this module is for"
 )]
 
-use std::fmt;
 use std::time::{Duration, Instant};
+use std::{fmt, panic, thread};
 
 use anyhow::Result;
 
-/// What has been run so far, in order.
-#[derive(Default)]
+/// What has been run so far, in the order in which it ended.
 pub(crate) struct Stages {
+    begun: Instant,
     done: Vec<Done>,
+}
+
+impl Default for Stages {
+    fn default() -> Self {
+        Self {
+            begun: Instant::now(),
+            done: Vec::new(),
+        }
+    }
 }
 
 struct Done {
@@ -27,17 +36,23 @@ struct Done {
 impl Stages {
     /// Runs one stage and keeps its time and its error, if any.
     pub(crate) fn run(&mut self, name: &'static str, stage: impl FnOnce() -> Result<()>) {
-        eprintln!("\n== {name}");
-        let start = Instant::now();
-        let error = stage().err();
-        if let Some(error) = &error {
-            eprintln!("{name} failed: {error:#}");
-        }
-        self.done.push(Done {
-            name,
-            took: start.elapsed(),
-            error,
+        self.done.push(Done::of(name, stage));
+    }
+
+    /// Runs one stage beside others that do not need it; when this returns, all of them have ended.
+    pub(crate) fn beside(
+        &mut self,
+        name: &'static str,
+        stage: impl FnOnce() -> Result<()> + Send,
+        others: impl FnOnce(&mut Self),
+    ) {
+        let done = thread::scope(|scope| {
+            let aside = scope.spawn(|| Done::of(name, stage));
+            others(self);
+            aside.join()
         });
+        self.done
+            .push(done.unwrap_or_else(|cause| panic::resume_unwind(cause)));
     }
 
     /// Says whether every stage so far went well.
@@ -46,10 +61,25 @@ impl Stages {
     }
 }
 
-/// The account: a line per stage, then the total.
+impl Done {
+    fn of(name: &'static str, stage: impl FnOnce() -> Result<()>) -> Self {
+        eprintln!("\n== {name}");
+        let start = Instant::now();
+        let error = stage().err();
+        if let Some(error) = &error {
+            eprintln!("{name} failed: {error:#}");
+        }
+        Self {
+            name,
+            took: start.elapsed(),
+            error,
+        }
+    }
+}
+
+/// The account: a line per stage, then what all of it took, which is less than the sum where stages ran side by side.
 impl fmt::Display for Stages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total: Duration = self.done.iter().map(|done| done.took).sum();
         for Done { name, took, error } in &self.done {
             write!(f, "  {name:<10} {:>7.1} s", took.as_secs_f64())?;
             match error {
@@ -61,7 +91,12 @@ impl fmt::Display for Stages {
                 )?,
             }
         }
-        writeln!(f, "  {:<10} {:>7.1} s", "total", total.as_secs_f64())
+        writeln!(
+            f,
+            "  {:<10} {:>7.1} s",
+            "total",
+            self.begun.elapsed().as_secs_f64()
+        )
     }
 }
 
@@ -88,5 +123,23 @@ mod tests {
                 .is_some_and(|line| line.trim_start().starts_with("total")),
             "{account}"
         );
+    }
+
+    #[test]
+    fn a_stage_beside_others_has_ended_before_what_comes_next() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let mut stages = Stages::default();
+        stages.beside(
+            "aside",
+            // It can only end while the other one runs.
+            move || Ok(told.recv_timeout(Duration::from_secs(60))?),
+            |stages| stages.run("other", || Ok(tell.send(())?)),
+        );
+        assert!(stages.all_passed(), "{stages}");
+        let names: Vec<&str> = stages.done.iter().map(|done| done.name).collect();
+        assert!(names.contains(&"aside") && names.contains(&"other"), "{names:?}");
+
+        stages.beside("aside", || anyhow::bail!("no such luck"), |_| {});
+        assert!(!stages.all_passed(), "{stages}");
     }
 }
