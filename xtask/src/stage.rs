@@ -132,7 +132,7 @@ mod tests {
         stages.beside(
             "aside",
             // It can only end while the other one runs.
-            move || Ok(told.recv_timeout(Duration::from_secs(60))?),
+            move || Ok(told.recv_timeout(Duration::from_mins(1))?),
             |stages| stages.run("other", || Ok(tell.send(())?)),
         );
         assert!(stages.all_passed(), "{stages}");
