@@ -144,6 +144,7 @@ suites! { $
     tool_log {
         calls_come_back_in_order
         a_repeated_call_is_left_as_it_is
+        who_lost_its_lease_writes_no_more
         logs_of_invocations_are_apart
         calls_are_read_in_parts
     }

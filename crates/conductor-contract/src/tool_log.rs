@@ -2,12 +2,14 @@
 //!
 //! It does not know what a tool does.
 
+use conductor_domain::effect::EffectKind;
 use conductor_domain::id::EffectId;
 use conductor_domain::time::Timestamp;
 use conductor_port::blobs::{CallPage, ToolCall};
+use conductor_port::ledger::{Batch, Settlement};
 
 use crate::Subject;
-use crate::given::{effect_id, run_id};
+use crate::given::{asked, batch, effect_id, kept, leased, run_id, wish};
 
 fn call(invocation: &EffectId, n: u64) -> ToolCall {
     ToolCall {
@@ -26,7 +28,8 @@ fn call(invocation: &EffectId, n: u64) -> ToolCall {
 }
 
 async fn append(subject: &Subject, calls: &[ToolCall]) {
-    subject.tool_log.append(calls).await.expect("the calls are kept");
+    let kept = subject.tool_log.append(None, calls).await;
+    kept.expect("the calls are kept");
 }
 
 /// TOOL-4.
@@ -47,6 +50,38 @@ pub(crate) async fn a_repeated_call_is_left_as_it_is(subject: &Subject) {
         ..call(&invocation, 1)
     };
     append(subject, &[forged, call(&invocation, 2)]).await;
+    assert_eq!(
+        subject.tool_log.read(&invocation).await,
+        Ok(vec![call(&invocation, 1), call(&invocation, 2)])
+    );
+}
+
+/// TOOL-4: what a process says too late stands in no log: whoever took its invocation over has told where the log ends.
+pub(crate) async fn who_lost_its_lease_writes_no_more(subject: &Subject) {
+    let invocation = asked(subject, "r-1", EffectKind::Invoke).await;
+    let write = async |lease: &Settlement, n: u64| {
+        let calls = [call(&invocation, n)];
+        subject.tool_log.append(Some(lease), &calls).await
+    };
+    let first = leased(subject, wish(&invocation, 10, 20)).await;
+    assert_eq!(write(&first, 1).await, Ok(()));
+    let second = leased(subject, wish(&invocation, 30, 40)).await;
+    let late = write(&first, 2).await.expect_err("the lease is lost");
+    assert!(late.what.contains("lease"), "{late}");
+    assert_eq!(
+        subject.tool_log.read(&invocation).await,
+        Ok(vec![call(&invocation, 1)])
+    );
+    assert_eq!(write(&second, 2).await, Ok(()));
+    kept(
+        subject,
+        Batch {
+            settles: Some(second.clone()),
+            ..batch("r-1", 1, 1)
+        },
+    )
+    .await;
+    assert!(write(&second, 3).await.is_err());
     assert_eq!(
         subject.tool_log.read(&invocation).await,
         Ok(vec![call(&invocation, 1), call(&invocation, 2)])

@@ -10,6 +10,8 @@ use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::Settlement;
+
 /// The most bytes kept of one artifact; the rest is cut and marked.
 pub const MAX_BLOB: usize = 4 * 1024 * 1024;
 
@@ -74,11 +76,13 @@ pub struct CallPage {
     pub limit: u32,
 }
 
-/// Keeps the calls of tools. One writer per invocation.
+/// Keeps the calls of tools. One writer per invocation: whoever holds its lease.
 #[async_trait]
 pub trait ToolLog: Send + Sync + std::fmt::Debug {
-    /// Keeps calls, in order, durably before it returns. If repeated: a call with the same `(invocation, n)` is left as it is.
-    async fn append(&self, calls: &[ToolCall]) -> Result<(), Fault>;
+    /// Keeps calls, in order, durably before it returns, or none of them if the lease of their invocation is lost: whoever
+    /// has it now may have read where the log ends. Without a lease, nobody else writes there. If repeated: a call with the
+    /// same `(invocation, n)` is left as it is.
+    async fn append(&self, lease: Option<&Settlement>, calls: &[ToolCall]) -> Result<(), Fault>;
 
     /// Reads the calls of one invocation, in order.
     async fn read(&self, invocation: &EffectId) -> Result<Vec<ToolCall>, Fault>;

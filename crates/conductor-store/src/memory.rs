@@ -23,10 +23,10 @@ use conductor_port::duty::{Duties, Duty, DutyWish, Holder};
 use conductor_port::herald::Marks;
 use conductor_port::key::{self, Key, KeyKind, Keys};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
-use conductor_port::ledger::{EffectRow, ForgeWrite, NewEffect, Record, RunRow, StreamId};
+use conductor_port::ledger::{EffectRow, ForgeWrite, NewEffect, Record, RunRow, Settlement, StreamId};
 
 use crate::cut::cut;
-use crate::status::Status;
+use crate::status::{Status, lease_lost};
 
 /// A store in memory.
 #[derive(Debug, Default)]
@@ -132,8 +132,15 @@ impl Blobs for Memory {
 
 #[async_trait]
 impl ToolLog for Memory {
-    async fn append(&self, calls: &[ToolCall]) -> Result<(), Fault> {
+    async fn append(&self, lease: Option<&Settlement>, calls: &[ToolCall]) -> Result<(), Fault> {
         let mut state = self.state();
+        let holds = |lease: &Settlement| {
+            let kept = state.effects.get(&lease.id);
+            kept.is_some_and(|kept| kept.is_leased_by(lease))
+        };
+        if let Some(lost) = lease.filter(|lease| !holds(lease)) {
+            return Err(lease_lost(&lost.id));
+        }
         for call in calls {
             state
                 .calls

@@ -2,6 +2,16 @@
 //!
 //! The port and the tables speak of it as text; only here is it read and written. It does not know what an effect does.
 
+use conductor_domain::id::EffectId;
+use conductor_port::Fault;
+
+/// Says that somebody else performs the effect by now.
+pub(crate) fn lease_lost(effect: &EffectId) -> Fault {
+    Fault::transient(format!(
+        "the lease of {effect} is lost; whoever has it now goes on"
+    ))
+}
+
 /// Where an effect stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {

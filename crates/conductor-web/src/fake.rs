@@ -607,7 +607,7 @@ impl Blobs for Fake {
 
 #[async_trait]
 impl ToolLog for Fake {
-    async fn append(&self, _: &[ToolCall]) -> Result<(), Fault> {
+    async fn append(&self, _: Option<&Settlement>, _: &[ToolCall]) -> Result<(), Fault> {
         not_asked()
     }
 

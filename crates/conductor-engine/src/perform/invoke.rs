@@ -251,7 +251,9 @@ async fn watch(
 ) -> Result<Witnessed, Fault> {
     let ports = performance.ports();
     let (keeper, clock) = (ports.tool_log.clone(), ports.clock.clone());
-    let (log, writer) = toolhost::open_log(keeper, clock, performance.effect(), performance.run()).await?;
+    let lease = Some(performance.job.settlement.clone());
+    let (log, writer) =
+        toolhost::open_log(keeper, clock, performance.effect(), performance.run(), lease).await?;
     let guest = Guest {
         authority: rules::of_run(performance.engine, &performance.spec().await?).await?,
         effect: performance.effect().clone(),

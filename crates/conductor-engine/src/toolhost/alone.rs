@@ -59,7 +59,7 @@ struct Open {
 impl Alone {
     /// Begins to serve, and to log under this name.
     pub async fn open(with: Without, invocation: &EffectId, run: &RunId) -> Result<Self, Fault> {
-        let (log, writer) = open(with.tool_log, with.clock, invocation, run).await?;
+        let (log, writer) = open(with.tool_log, with.clock, invocation, run, None).await?;
         Ok(Self {
             judge: Judge::new(with.authority, with.role),
             redactor: with.redactor,

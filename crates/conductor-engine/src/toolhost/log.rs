@@ -12,6 +12,7 @@ use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::invocation::ToolLogHead;
 use conductor_port::blobs::{CallPage, ToolCall, ToolLog};
 use conductor_port::clock::Clock;
+use conductor_port::ledger::Settlement;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
@@ -147,17 +148,19 @@ pub(crate) struct LogWriter {
     clock: Arc<dyn Clock>,
     invocation: EffectId,
     run: RunId,
+    lease: Option<Settlement>,
     wishes: mpsc::Receiver<Wish>,
     n: u64,
     head: String,
 }
 
-/// Opens the log of an invocation, after what an earlier try of it left there.
+/// Opens the log of an invocation, after what an earlier try of it left there; it is written for as long as the lease holds.
 pub(crate) async fn open(
     keeper: Arc<dyn ToolLog>,
     clock: Arc<dyn Clock>,
     invocation: &EffectId,
     run: &RunId,
+    lease: Option<Settlement>,
 ) -> Result<(Log, LogWriter), Fault> {
     let (n, head) = match last(keeper.as_ref(), invocation).await? {
         Some(call) => (call.n, call.hash),
@@ -169,6 +172,7 @@ pub(crate) async fn open(
         clock,
         invocation: invocation.clone(),
         run: run.clone(),
+        lease,
         wishes,
         n,
         head,
@@ -257,7 +261,7 @@ impl LogWriter {
             calls.push(call);
             waiting.extend(durable.map(|durable| (durable, self.n)));
         }
-        self.keeper.append(&calls).await?;
+        self.keeper.append(self.lease.as_ref(), &calls).await?;
         for (durable, n) in waiting {
             // Whoever waited may have been dropped meanwhile.
             let _listener = durable.send(n);

@@ -17,6 +17,7 @@ use conductor_port::blobs::{CallPage, ToolCall, ToolLog};
 use conductor_port::executor::{
     Command, CommandResult, Entry, Executor, FileRefusal, Found, Match, Pattern, Sandbox, SandboxSpec,
 };
+use conductor_port::ledger::Settlement;
 use conductor_testkit::rig::Rig;
 
 use crate::tools::{calls, tool_log};
@@ -126,8 +127,8 @@ struct LastOnly(Arc<dyn ToolLog>);
 
 #[async_trait]
 impl ToolLog for LastOnly {
-    async fn append(&self, calls: &[ToolCall]) -> Result<(), Fault> {
-        self.0.append(calls).await
+    async fn append(&self, lease: Option<&Settlement>, calls: &[ToolCall]) -> Result<(), Fault> {
+        self.0.append(lease, calls).await
     }
 
     async fn read(&self, _invocation: &EffectId) -> Result<Vec<ToolCall>, Fault> {

@@ -20,7 +20,7 @@ use conductor_port::Fault;
 use conductor_port::agent::{AgentEnd, GithubCall, Misfit, Task, ToolAnswer, ToolRequest, Tools};
 use conductor_port::blobs::{Blobs as _, CallPage, ToolCall, ToolLog};
 use conductor_port::clock::Clock as _;
-use conductor_port::ledger::Record;
+use conductor_port::ledger::{Record, Settlement};
 use conductor_port::views::Views as _;
 use conductor_testkit::agent::FakeAgent;
 use conductor_testkit::rig::Rig;
@@ -184,7 +184,7 @@ struct CutLog<L>(Arc<L>);
 
 #[async_trait]
 impl<L: ToolLog> ToolLog for CutLog<L> {
-    async fn append(&self, _calls: &[ToolCall]) -> Result<(), Fault> {
+    async fn append(&self, _lease: Option<&Settlement>, _calls: &[ToolCall]) -> Result<(), Fault> {
         Err(Fault::permanent("for reading only"))
     }
 

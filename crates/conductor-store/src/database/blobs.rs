@@ -9,14 +9,16 @@ use conductor_domain::id::{EffectId, RunId};
 use conductor_port::Fault;
 use conductor_port::blobs::{Blobs, CallPage, KeptBytes, ToolCall, ToolLog};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
+use conductor_port::ledger::Settlement;
 
 use super::conn::Arg::{Bytes, Int, OptInt, OptText, Text};
-use super::conn::Conn;
+use super::conn::{Conn, Lock};
 use super::fault::fault;
 use super::rows::{self, number};
 use super::writer::{Failed, Write};
 use super::{Database, sql};
 use crate::cut::cut;
+use crate::status::lease_lost;
 
 struct Put {
     artifact: Artifact,
@@ -81,7 +83,10 @@ impl Blobs for Database {
     }
 }
 
-struct AppendCalls(Vec<ToolCall>);
+struct AppendCalls {
+    lease: Option<Settlement>,
+    calls: Vec<ToolCall>,
+}
 
 #[async_trait]
 impl Write for AppendCalls {
@@ -89,10 +94,10 @@ impl Write for AppendCalls {
     type Refused = Fault;
 
     fn attempted(&self) -> String {
-        match self.0.first() {
+        match self.calls.first() {
             Some(call) => format!(
                 "keep {} tool calls of invocation {}",
-                self.0.len(),
+                self.calls.len(),
                 call.invocation
             ),
             None => "keep no tool call".to_owned(),
@@ -100,7 +105,15 @@ impl Write for AppendCalls {
     }
 
     async fn apply(&self, conn: &mut Conn) -> Result<(), Failed<Fault>> {
-        for call in &self.0 {
+        if let Some(lease) = &self.lease {
+            let id = lease.id.as_str();
+            conn.hold(Lock::Effect(id)).await?;
+            let held = [Text(id), Int(number(lease.token)?)];
+            if conn.first(sql::HELD_EFFECT, &held).await?.is_none() {
+                return Err(Failed::Refused(lease_lost(&lease.id)));
+            }
+        }
+        for call in &self.calls {
             let args = [
                 Text(call.invocation.as_str()),
                 Text(call.run.as_str()),
@@ -122,8 +135,9 @@ impl Write for AppendCalls {
 
 #[async_trait]
 impl ToolLog for Database {
-    async fn append(&self, calls: &[ToolCall]) -> Result<(), Fault> {
-        self.writer.write(AppendCalls(calls.to_vec())).await
+    async fn append(&self, lease: Option<&Settlement>, calls: &[ToolCall]) -> Result<(), Fault> {
+        let (lease, calls) = (lease.cloned(), calls.to_vec());
+        self.writer.write(AppendCalls { lease, calls }).await
     }
 
     async fn read(&self, invocation: &EffectId) -> Result<Vec<ToolCall>, Fault> {

@@ -121,6 +121,9 @@ pub(super) const READY_EFFECT: &str = concat!(
 pub(super) const LEASE: &str = "UPDATE effects SET status = 'leased', attempts = attempts + 1, worker = $3, \
     lease_until = $4 WHERE id = $1 AND attempts = $2";
 
+pub(super) const HELD_EFFECT: &str =
+    "SELECT 1 FROM effects WHERE id = $1 AND status = 'leased' AND attempts = $2";
+
 pub(super) const RENEW: &str = "UPDATE effects SET lease_until = $3 \
     WHERE id = $1 AND status = 'leased' AND attempts = $2 RETURNING stop";
 

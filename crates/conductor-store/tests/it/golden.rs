@@ -177,7 +177,7 @@ async fn fill(store: &Database) {
     };
     Ledger::append(store, instance).await.unwrap();
     store.put(ArtifactKind::Plan, b"the plan").await.unwrap();
-    ToolLog::append(store, &[call()]).await.unwrap();
+    ToolLog::append(store, None, &[call()]).await.unwrap();
     store.take(&resource()).await.unwrap();
 }
 

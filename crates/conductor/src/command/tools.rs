@@ -19,6 +19,7 @@ use conductor_engine::redact::KnownForms;
 use conductor_engine::{Alone, Without};
 use conductor_policy::authority::Authority;
 use conductor_port::blobs::{CallPage, ToolCall, ToolLog};
+use conductor_port::ledger::Settlement;
 use conductor_tools::{Lease, Offers, Server, door};
 use conductor_web::words::text::count;
 use serde_json::json;
@@ -207,7 +208,7 @@ impl Lines {
 
 #[async_trait]
 impl ToolLog for Lines {
-    async fn append(&self, calls: &[ToolCall]) -> Result<(), Fault> {
+    async fn append(&self, _lease: Option<&Settlement>, calls: &[ToolCall]) -> Result<(), Fault> {
         let Some(file) = self.0.clone() else { return Ok(()) };
         let lines: String = calls.iter().map(line).collect();
         // Whoever calls a tool meanwhile does not wait for the disk.
