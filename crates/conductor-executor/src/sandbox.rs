@@ -240,9 +240,14 @@ impl<O: Outside> GuestSandbox<O> {
             .collect()
     }
 
-    /// Waits for a command's result, kills it when a limit is met, and says which.
-    async fn wait(&self, call: &mut Call, time: Duration) -> (Result<Answer, Lost>, Option<&'static str>) {
-        let before = self.outside.counters();
+    /// Waits for a command's result, kills it when a limit is met, and says which. What was counted `before` it began is not
+    /// its own.
+    async fn wait(
+        &self,
+        call: &mut Call,
+        before: Counters,
+        time: Duration,
+    ) -> (Result<Answer, Lost>, Option<&'static str>) {
         let breach = || self.outside.counters().breached_since(before);
         let mut breached = None;
         let deadline = tokio::time::sleep(time.saturating_add(GRACE));
@@ -274,11 +279,14 @@ impl<O: Outside> Sandbox for GuestSandbox<O> {
             kept: Kept::new(command.output),
             listener: command.listener.clone(),
         };
+        // Now: on a busy machine it may be over before anybody looks again.
+        let before = self.outside.counters();
         let mut call = match self.channel.begin(Request::Run(self.run(&command)), gathered) {
             Ok(call) => call,
             Err(error) => return answer::not_sent(error, since(begun)),
         };
-        let (answer, breached) = self.wait(&mut call, Duration::from_millis(command.time.0)).await;
+        let time = Duration::from_millis(command.time.0);
+        let (answer, breached) = self.wait(&mut call, before, time).await;
         match (answer, breached) {
             (Ok(answer), breached) => answer::command(answer, breached, since(begun)),
             // What broke the limit took the guest with it.
@@ -418,3 +426,6 @@ fn now() -> Instant {
 fn since(begun: Instant) -> Millis {
     Millis(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests;
