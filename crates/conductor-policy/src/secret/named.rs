@@ -49,7 +49,7 @@ fn judge(text: &[u8], word_end: usize, name_end: usize) -> Option<Sighting> {
     let name = Name::parse(text.get(name_start..name_end)?)?;
     let is_in_place = match assigned.by {
         By::Sign | By::Pair => true,
-        By::Markup => text.get(name_start.checked_sub(1)?) == Some(&b'<') || assigned.name_is_quoted,
+        By::Markup => text[..name_start].ends_with(b"<") || assigned.name_is_quoted,
         By::Call => name.is_call,
         By::Space => may_stand_apart(line, from, name_start, name_end, &assigned),
     };
