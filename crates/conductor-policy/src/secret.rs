@@ -134,7 +134,7 @@ pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
                 }
             }
             Lead::Address => found.extend(address::password(text, start)),
-            Lead::Source => found.extend(address::password_of_source(text, start)),
+            Lead::Source => found.extend(address::password_of_source(text, start, key_until)),
             Lead::Scheme => found.extend(address::authorization(text, start, end)),
             Lead::Flag => found.extend(flag::at(text, start, end)),
             Lead::Armour => {
