@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use conductor_domain::digest::Digest;
 use conductor_domain::id::CommitId;
 
-use crate::call::Git;
+use crate::call::{Call, Git};
 use crate::error::Error;
 use crate::object::ObjectId;
 use crate::run_repo::RunRepo;
@@ -18,7 +18,7 @@ mod blobs;
 mod mark;
 mod render;
 
-pub(crate) use blobs::Blobs;
+pub(crate) use blobs::{Blobs, named, split};
 pub use mark::Mark;
 pub(crate) use render::shown_path;
 
@@ -78,16 +78,22 @@ pub struct Diff {
     pub unshown: Vec<String>,
 }
 
-/// Compares the trees of two commits of the run.
-pub(crate) async fn diff(git: &Git, repo: &RunRepo, from: &CommitId, to: &CommitId) -> Result<Diff, Error> {
+/// Compares the trees of two commits of the run; more than `most` changed paths are refused as too large.
+pub(crate) async fn diff(
+    git: &Git,
+    repo: &RunRepo,
+    from: &CommitId,
+    to: &CommitId,
+    most: usize,
+) -> Result<Diff, Error> {
     repo.require(git, from).await?;
     repo.require(git, to).await?;
-    let raw = compare(git, repo, from.as_str(), to.as_str()).await?;
+    let raw = compare(repo.call(git, "diff-tree"), from.as_str(), to.as_str()).await?;
     let digest = Digest::of(&raw);
-    let mut changes = parse(&raw)?;
+    let mut changes = parse(&raw, most)?;
     let blobs = Blobs::read(git, repo, &changes).await?;
     fill(&mut changes, &blobs);
-    let passing = passing(git, repo, from, to, &changes).await?;
+    let passing = passing(git, repo, from, to, &changes, most).await?;
     let names = repo
         .call(git, "ls-tree")
         .args(["-r", "-z", "--name-only", to.as_str()])
@@ -110,9 +116,10 @@ pub(crate) async fn diff(git: &Git, repo: &RunRepo, from: &CommitId, to: &Commit
     })
 }
 
-/// Compares two trees by their objects; nothing in the repository can hide a change from this.
-async fn compare(git: &Git, repo: &RunRepo, from: &str, to: &str) -> Result<Vec<u8>, Error> {
-    repo.call(git, "diff-tree")
+/// Compares two trees by their objects, with a `diff-tree` that was begun where both are; nothing in the repository can
+/// hide a change from this.
+pub(crate) async fn compare(diff_tree: Call<'_>, from: &str, to: &str) -> Result<Vec<u8>, Error> {
+    diff_tree
         .args([
             "-r",
             "-z",
@@ -150,6 +157,7 @@ async fn passing(
     from: &CommitId,
     to: &CommitId,
     whole: &[Change],
+    most: usize,
 ) -> Result<Vec<Change>, Error> {
     let between = repo
         .call(git, "rev-list")
@@ -165,14 +173,17 @@ async fn passing(
     let mut passing: Vec<Change> = Vec::new();
     // One commit alone is the whole difference.
     for commit in commits.iter().filter(|_| commits.len() > 1) {
-        let raw = compare(git, repo, &format!("{commit}^"), commit).await?;
-        let brought = parse(&raw)?.into_iter();
+        let raw = compare(repo.call(git, "diff-tree"), &format!("{commit}^"), commit).await?;
+        let brought = parse(&raw, most)?.into_iter();
         passing.extend(brought.filter(|change| {
             change
                 .new
                 .as_ref()
                 .is_some_and(|brought| !kept.contains(&brought.id))
         }));
+        if passing.len() > most {
+            return Err(too_many(most));
+        }
     }
     let blobs = Blobs::read(git, repo, &passing).await?;
     fill(&mut passing, &blobs);
@@ -182,7 +193,7 @@ async fn passing(
 /// Reads what git said of two trees, marks it and shows it, as [`diff`] does but without any blob; for the fuzzer.
 #[doc(hidden)]
 pub fn read_raw_diff(raw: &[u8], names: &[u8]) -> Result<(Vec<Change>, String), Error> {
-    let (mut changes, blobs) = (parse(raw)?, Blobs::default());
+    let (mut changes, blobs) = (parse(raw, usize::MAX)?, Blobs::default());
     mark::mark(&mut changes, &blobs, names);
     let (rendered, _unshown) = render::render(&changes, &blobs);
     Ok((changes, rendered))
@@ -221,8 +232,8 @@ fn parse_file(entry: &[u8]) -> Result<(Vec<u8>, Option<u64>), Error> {
     Ok((path.to_owned(), size))
 }
 
-/// Reads `:oldmode newmode oldid newid status NUL path NUL` records.
-fn parse(raw: &[u8]) -> Result<Vec<Change>, Error> {
+/// Reads `:oldmode newmode oldid newid status NUL path NUL` records, up to `most` of them.
+pub(crate) fn parse(raw: &[u8], most: usize) -> Result<Vec<Change>, Error> {
     let unexpected = |what: &[u8]| Error::UnexpectedOutput {
         verb: "diff-tree",
         detail: String::from_utf8_lossy(what).chars().take(120).collect(),
@@ -230,6 +241,9 @@ fn parse(raw: &[u8]) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     let mut fields = raw.split(|b| *b == 0).filter(|field| !field.is_empty());
     while let Some(header) = fields.next() {
+        if changes.len() == most {
+            return Err(too_many(most));
+        }
         let path = fields.next().ok_or_else(|| unexpected(header))?;
         let text = std::str::from_utf8(header).map_err(|_| unexpected(header))?;
         let text = text.strip_prefix(':').ok_or_else(|| unexpected(header))?;
@@ -263,4 +277,10 @@ fn parse(raw: &[u8]) -> Result<Vec<Change>, Error> {
         });
     }
     Ok(changes)
+}
+
+pub(crate) fn too_many(most: usize) -> Error {
+    Error::SnapshotTooLarge {
+        limit: format!("{most} changed paths"),
+    }
 }

@@ -1,8 +1,8 @@
 //! Takes objects that a snapshot claims into a run's repository, after checking all of them (S-7, S-8).
 //!
 //! The pack is hostile input. It is indexed in a quarantine directory under a size limit with every object
-//! checked, then the claimed tree is walked to its last blob, and only then does the pack get its name in the
-//! repository. A crash in between leaves a directory that nothing refers to.
+//! checked, then the claimed tree is walked to its last blob and to its last path, and only then does the pack get its
+//! name in the repository. A crash in between leaves a directory that nothing refers to.
 //!
 //! This module does not know who made the snapshot, or what becomes of the tree.
 
@@ -12,9 +12,11 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use crate::call::{Call, Git};
+use crate::diff::{Blobs, Entry, compare, named, parse, too_many};
 use crate::error::Error;
 use crate::layout::{make_temporary, sync_directory};
 use crate::object::ObjectId;
+use crate::paths;
 use crate::run_repo::{RunRepo, alternate};
 use crate::snapshot::Snapshot;
 
@@ -23,10 +25,13 @@ use crate::snapshot::Snapshot;
 pub struct Limits {
     /// Bytes of the pack as it is transferred.
     pub pack_bytes: u64,
-    /// Bytes of all new objects, unpacked; a small pack can hold a file that fills the disk.
+    /// Bytes of all new objects, unpacked, and bytes that a checkout grows by; a small pack can hold a file that fills the
+    /// disk, by its length or by the number of its names. What the parent held already counts for neither.
     pub content_bytes: u64,
     /// Number of new objects.
     pub objects: usize,
+    /// Number of changed paths, also of all snapshots of a branch together; many paths can share one object.
+    pub paths: usize,
 }
 
 impl Default for Limits {
@@ -35,6 +40,7 @@ impl Default for Limits {
             pack_bytes: 256 << 20,
             content_bytes: 1 << 30,
             objects: 250_000,
+            paths: 100_000,
         }
     }
 }
@@ -88,6 +94,7 @@ pub(crate) async fn import(
         });
     }
     inside.check_tree(&tree, parent, limits).await?;
+    inside.check_paths(&tree, parent, limits).await?;
     settle(&packs, &repo.objects().join("pack"))?;
     Ok(tree)
 }
@@ -146,6 +153,31 @@ impl<'a> Quarantine<'a> {
         if total > limits.content_bytes {
             return Err(Error::SnapshotTooLarge {
                 limit: format!("{} bytes, unpacked", limits.content_bytes),
+            });
+        }
+        Ok(())
+    }
+
+    /// Counts the paths that `tree` changes, and what a checkout of it holds more than one of `parent` does: an object is
+    /// written once into a pack, and once for every path into a checkout.
+    async fn check_paths(&self, tree: &ObjectId, parent: &ObjectId, limits: Limits) -> Result<(), Error> {
+        // Trees that name each other several times hold more paths than git can compare: it would take all memory first.
+        let before = format!("{parent}^{{tree}}");
+        let [before, after] = paths::count(|verb| self.call(verb), [&before, tree.as_str()]).await?;
+        if after.saturating_sub(before) > limits.paths as u64 {
+            return Err(too_many(limits.paths));
+        }
+        let raw = compare(self.call("diff-tree"), parent.as_str(), tree.as_str()).await?;
+        let changes = parse(&raw, limits.paths)?;
+        let blobs = Blobs::measure(self.call("cat-file"), &named(&changes)).await?;
+        let size = |side: &Option<Entry>| side.as_ref().and_then(|entry| blobs.size(&entry.id));
+        let sum = |total: u64, size: u64| total.saturating_add(size);
+        let before = changes.iter().filter_map(|change| size(&change.old)).fold(0, sum);
+        let after = changes.iter().filter_map(|change| size(&change.new)).fold(0, sum);
+        // What goes makes room for what comes: a directory of large files may be renamed.
+        if after.saturating_sub(before) > limits.content_bytes {
+            return Err(Error::SnapshotTooLarge {
+                limit: format!("{} bytes in all its files", limits.content_bytes),
             });
         }
         Ok(())

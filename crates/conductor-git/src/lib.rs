@@ -21,6 +21,7 @@ mod fill;
 mod workdir;
 mod checkout;
 mod snapshot;
+mod paths;
 mod import;
 mod commit;
 mod record;

@@ -78,7 +78,7 @@ impl GitWorkspace {
         self
     }
 
-    /// Bounds what one snapshot may bring.
+    /// Bounds what one snapshot may bring, and what a comparison may show.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
@@ -114,7 +114,7 @@ impl GitWorkspace {
         to: &CommitId,
     ) -> Result<crate::diff::Diff, Error> {
         let repo = RunRepo::open(&self.layout, run)?;
-        diff(&self.git, &repo, from, to).await
+        diff(&self.git, &repo, from, to, self.limits.paths).await
     }
 
     fn saver(&self) -> Saver<'_> {

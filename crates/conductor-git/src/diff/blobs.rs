@@ -1,10 +1,10 @@
-//! Reads the blobs of a difference, each once, up to a bound.
+//! Reads the blobs of a difference, each once, up to a bound that counts every path which holds one.
 //!
 //! This module does not know what the blobs mean.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
-use crate::call::Git;
+use crate::call::{Call, Git};
 use crate::diff::{Change, Entry, EntryKind};
 use crate::error::Error;
 use crate::object::ObjectId;
@@ -13,7 +13,8 @@ use crate::run_repo::RunRepo;
 /// A blob above this is only measured.
 const LARGEST_READ: u64 = 1 << 20;
 
-/// Together no more than this is read.
+/// Together no more than this is read. A blob counts as often as it is named, because whoever holds, scans or shows a
+/// difference does so for every path: one file under many names is not cheap to them.
 const TOTAL_READ: u64 = 48 << 20;
 
 /// How much of a blob decides whether it is binary; git uses the same.
@@ -29,28 +30,13 @@ pub(crate) struct Blobs {
 impl Blobs {
     /// Measures every blob of the changes and reads those that are small enough.
     pub(crate) async fn read(git: &Git, repo: &RunRepo, changes: &[Change]) -> Result<Self, Error> {
-        let sides = changes
-            .iter()
-            .flat_map(|change| [&change.old, &change.new])
-            .flatten();
-        let is_blob = |entry: &&Entry| entry.kind != EntryKind::Gitlink;
-        let wanted: BTreeSet<ObjectId> = sides.filter(is_blob).map(|entry| entry.id.clone()).collect();
-        let mut blobs = Self::default();
-        blobs.measure(git, repo, &wanted).await?;
-        let mut total = 0;
-        let small: Vec<&ObjectId> = wanted
-            .iter()
-            .filter(|id| {
-                let size = blobs.sizes.get(*id).copied().unwrap_or(u64::MAX);
-                let fits = size <= LARGEST_READ && total + size <= TOTAL_READ;
-                total += if fits { size } else { 0 };
-                fits
-            })
-            .collect();
+        let wanted = named(changes);
+        let mut blobs = Self::measure(repo.call(git, "cat-file"), &wanted).await?;
+        let small = blobs.small(&wanted);
         let answer = repo
             .call(git, "cat-file")
             .arg("--batch")
-            .input(lines(small.iter().copied()))
+            .input(lines(small.into_iter()))
             .bytes()
             .await?;
         blobs.contents = split(&answer)?;
@@ -75,11 +61,22 @@ impl Blobs {
         }
     }
 
-    async fn measure(&mut self, git: &Git, repo: &RunRepo, wanted: &BTreeSet<ObjectId>) -> Result<(), Error> {
-        let check = repo
-            .call(git, "cat-file")
-            .arg("--batch-check=%(objectname) %(objecttype) %(objectsize)");
-        let answer = check.input(lines(wanted.iter())).text().await?;
+    /// Chooses what is read: a blob for all the paths that name it, or for none of them.
+    fn small<'a>(&self, wanted: &'a BTreeMap<ObjectId, u64>) -> Vec<&'a ObjectId> {
+        let mut left = TOTAL_READ;
+        let fits = |(id, uses): (&'a ObjectId, &u64)| {
+            let size = self.size(id).filter(|size| *size <= LARGEST_READ)?;
+            left = left.checked_sub(size.checked_mul(*uses)?)?;
+            Some(id)
+        };
+        wanted.iter().filter_map(fits).collect()
+    }
+
+    /// Measures these blobs and reads none, with a `cat-file` that was begun where they are.
+    pub(crate) async fn measure(cat_file: Call<'_>, wanted: &BTreeMap<ObjectId, u64>) -> Result<Self, Error> {
+        let check = cat_file.arg("--batch-check=%(objectname) %(objecttype) %(objectsize)");
+        let answer = check.input(lines(wanted.keys())).text().await?;
+        let mut blobs = Self::default();
         for line in answer.lines() {
             let parts: Vec<&str> = line.split(' ').collect();
             let size = match parts[..] {
@@ -87,10 +84,21 @@ impl Blobs {
                 _ => None,
             };
             let (id, size) = size.ok_or_else(|| unexpected(line))?;
-            self.sizes.insert(id, size);
+            blobs.sizes.insert(id, size);
         }
-        Ok(())
+        Ok(blobs)
     }
+}
+
+/// Lists the blobs that the changes name, with how often they do.
+pub(crate) fn named(changes: &[Change]) -> BTreeMap<ObjectId, u64> {
+    let sides = changes.iter().flat_map(|change| [&change.old, &change.new]);
+    let is_blob = |entry: &&Entry| entry.kind != EntryKind::Gitlink;
+    let mut named = BTreeMap::new();
+    for entry in sides.flatten().filter(is_blob) {
+        *named.entry(entry.id.clone()).or_default() += 1;
+    }
+    named
 }
 
 fn lines<'a>(ids: impl Iterator<Item = &'a ObjectId>) -> String {
@@ -98,7 +106,7 @@ fn lines<'a>(ids: impl Iterator<Item = &'a ObjectId>) -> String {
 }
 
 /// Takes `id type size LF content LF` records apart.
-fn split(mut answer: &[u8]) -> Result<HashMap<ObjectId, Vec<u8>>, Error> {
+pub(crate) fn split(mut answer: &[u8]) -> Result<HashMap<ObjectId, Vec<u8>>, Error> {
     let mut contents = HashMap::new();
     while let Some(end) = answer.iter().position(|b| *b == b'\n') {
         let header = String::from_utf8_lossy(&answer[..end]).into_owned();

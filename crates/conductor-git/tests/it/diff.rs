@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use conductor_git::{EntryKind, Mark};
+use conductor_domain::fault::FaultKind;
+use conductor_git::{EntryKind, Limits, Mark};
 use conductor_port::workspace::{Change, Side, Workspace as _};
 
 use crate::world::{World, git_ok, write};
@@ -248,4 +249,79 @@ async fn a_long_difference_is_cut_with_a_mark() {
     assert!(rendered.contains("[not shown: binary or large, 0 → 1300000 bytes]"));
     assert!(rendered.contains("more bytes of this file are not shown]"));
     assert!(rendered.len() < 600_000, "{}", rendered.len());
+}
+
+/// S-10: one file under many names takes its room once in git, and once for every name in whoever holds the difference; what
+/// is too much is not read at any of them, also when a later commit took the names out again.
+#[tokio::test]
+async fn a_file_under_many_names_counts_under_each_of_them() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    let text = "0123456789abcde\n".repeat(1 << 16);
+    write(&world.workdir().join("many/00"), &text);
+    for name in 1..64 {
+        fs::hard_link(
+            world.workdir().join("many/00"),
+            world.workdir().join(format!("many/{name:02}")),
+        )
+        .unwrap();
+    }
+    write(&world.workdir().join("small.txt"), "small\n");
+    let first = world.commit(1, &base).await;
+    let diff = world.workspace.diff(&world.run, &base, &first).await.unwrap();
+    let unread = Side::Unread {
+        size: text.len() as u64,
+    };
+    let (many, small): (Vec<&Change>, Vec<&Change>) = diff
+        .changes
+        .iter()
+        .partition(|change| change.path.starts_with("many/"));
+    assert_eq!(many.len(), 64);
+    assert!(many.iter().all(|change| change.after == unread));
+    assert_eq!(small.len(), 1);
+    assert_eq!(small[0].after, Side::Bytes(b"small\n".to_vec()));
+
+    fs::remove_dir_all(world.workdir().join("many")).unwrap();
+    let second = world.commit(2, &first).await;
+    let diff = world.workspace.diff(&world.run, &base, &second).await.unwrap();
+    assert_eq!(diff.passing.len(), 64);
+    assert!(diff.passing.iter().all(|change| change.after == unread));
+}
+
+/// S-10: more changed paths than can be held are refused for good, so that nothing tries again and again; those that
+/// commits on the way brought are counted, too.
+#[tokio::test]
+async fn more_changed_paths_than_can_be_held_are_refused() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    let fill = |word: &str| {
+        for name in ["a", "b", "c"] {
+            write(&world.workdir().join(name), &format!("{word} {name}\n"));
+        }
+    };
+    fill("first");
+    let first = world.commit(1, &base).await;
+    fill("second");
+    let second = world.commit(2, &first).await;
+    fill("third");
+    let third = world.commit(3, &second).await;
+    for (most, to, expected) in [
+        (3, &first, None),
+        (2, &first, Some("larger than 2 changed paths")),
+        (6, &third, None),
+        (5, &third, Some("larger than 5 changed paths")),
+    ] {
+        let cramped = world.workspace.clone().with_limits(Limits {
+            paths: most,
+            ..Limits::default()
+        });
+        match (cramped.diff(&world.run, &base, to).await, expected) {
+            (Ok(diff), None) => assert_eq!(diff.changes.len(), 3),
+            (Err(fault), Some(words)) => {
+                assert_eq!(fault.kind, FaultKind::Permanent);
+                assert!(fault.what.contains(words), "{fault}");
+            }
+            (found, expected) => panic!("at most {most}: {found:?}, expected {expected:?}"),
+        }
+    }
 }

@@ -4,9 +4,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use conductor_domain::fault::FaultKind;
 use conductor_domain::id::CommitId;
 use conductor_git::{Error, Limits, Request, Snapshot, Snapshotter};
-use conductor_port::workspace::Workspace as _;
+use conductor_port::workspace::{Committed, Workspace as _};
 
 use crate::world::{World, git_ok, write};
 
@@ -55,6 +56,12 @@ impl Forge {
         let mut raw = format!("{mode} {name}\0").into_bytes();
         raw.extend((0..20).map(|at| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).unwrap()));
         self.object("tree", &raw)
+    }
+
+    /// A tree whose entries all are the same object.
+    fn copies(&self, of: &str, id: &str, count: usize) -> String {
+        let entries = (0..count).map(|name| format!("{of} {id}\t{name}\n"));
+        self.run(&["mktree"], entries.collect::<String>().as_bytes())
     }
 
     fn pack(&self, ids: &[&str]) -> Vec<u8> {
@@ -239,6 +246,68 @@ async fn what_is_too_large_is_refused() {
     assert!(said.contains("1048576 bytes, unpacked"), "{said}");
     let said = complaint(&world, &tree, pack, limit(|l| l.objects = 1)).await;
     assert!(said.contains("1 objects"), "{said}");
+}
+
+/// S-7: few objects can lie at so many paths that a checkout fills the disk, or never ends.
+#[tokio::test]
+async fn an_object_counts_at_each_of_its_paths() {
+    let forge = Forge::new();
+    let world = World::new().await;
+    world.begin().await;
+    let blob = forge.blob(&"0".repeat(1 << 20));
+    let many = forge.copies("100644 blob", &blob, 8);
+    let limits = Limits {
+        content_bytes: 4 << 20,
+        ..Limits::default()
+    };
+    let said = complaint(&world, &many, forge.pack(&[&many, &blob]), limits).await;
+    assert!(said.contains("4194304 bytes in all its files"), "{said}");
+
+    let empty = forge.blob("");
+    let mut trees = vec![forge.copies("100644 blob", &empty, 10)];
+    for _ in 1..9 {
+        trees.push(forge.copies("040000 tree", &trees[trees.len() - 1], 10));
+    }
+    // The last of them has a thousand million paths.
+    for depth in [2, 8] {
+        let ids: Vec<&str> = trees[..=depth]
+            .iter()
+            .chain([&empty])
+            .map(String::as_str)
+            .collect();
+        let limits = Limits {
+            paths: 200,
+            ..Limits::default()
+        };
+        let said = complaint(&world, &trees[depth], forge.pack(&ids), limits).await;
+        assert!(said.contains("larger than 200 changed paths"), "{said}");
+    }
+}
+
+/// S-7: a repository that was large before the agent came is not the agent's doing; what its hard links make of it is.
+#[tokio::test]
+async fn only_what_a_checkout_grows_by_is_limited() {
+    let large = "0123456789abcde\n".repeat(1 << 16);
+    let names = ["assets/a", "assets/b", "assets/c", "assets/d"];
+    let world = World::with_upstream(&names.map(|name| (name, large.as_str()))).await;
+    let base = world.begin().await;
+    let cramped = world.workspace.clone().with_limits(Limits {
+        content_bytes: 3 << 20,
+        ..Limits::default()
+    });
+    std::fs::rename(world.workdir().join("assets"), world.workdir().join("media")).unwrap();
+    let moved = match cramped.commit(&world.order(1, &base)).await.unwrap() {
+        Committed::Commit { commit, .. } => commit,
+        Committed::Nothing => panic!("nothing to commit"),
+    };
+    for name in ["a", "b", "c", "d"] {
+        let media = world.workdir().join("media");
+        std::fs::hard_link(media.join(name), media.join(format!("{name}-again"))).unwrap();
+    }
+    let fault = cramped.commit(&world.order(2, &moved)).await.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Permanent);
+    assert!(fault.what.contains("3145728 bytes in all its files"), "{fault}");
+    assert_eq!(world.branch_at(), Some(moved));
 }
 
 /// The same pack within its limits is taken, so the refusals above are about what they say.
