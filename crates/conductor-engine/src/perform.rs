@@ -7,6 +7,7 @@
 pub(crate) mod issue;
 mod workspace;
 mod own_ports;
+mod aside;
 mod sandbox;
 mod context;
 mod skills;
@@ -295,6 +296,12 @@ impl Performance<'_> {
         self.engine.options.redactor.redact(text)
     }
 
+    /// Takes the secrets out of a text that may be long.
+    async fn redact_aside(&self, text: String) -> Result<String, Fault> {
+        let redactor = Arc::clone(&self.engine.options.redactor);
+        aside::aside(text.len(), move || redactor.redact(&text)).await
+    }
+
     fn executor(&self, name: ExecutorName) -> Result<&Arc<dyn Executor>, Fault> {
         self.ports().executors.get(name)
     }
@@ -327,7 +334,8 @@ impl Performance<'_> {
 
     /// Keeps text without its secrets.
     async fn keep(&self, kind: ArtifactKind, text: &str) -> Result<Artifact, Fault> {
-        self.ports().blobs.put(kind, self.redact(text).as_bytes()).await
+        let clean = self.redact_aside(text.to_owned()).await?;
+        self.ports().blobs.put(kind, clean.as_bytes()).await
     }
 
     /// Reads kept bytes back; that they are gone is no one's to mend.

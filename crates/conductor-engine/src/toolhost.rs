@@ -354,8 +354,8 @@ impl<'a> ToolHost<'a> {
 impl Tools for ToolHost<'_> {
     async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault> {
         crash_point!("tool.before");
-        if let Some(too_long) = bounds::exceeded(&request) {
-            return self.misfit(too_long).await;
+        if let Some(unfit) = bounds::unfit(&request) {
+            return self.misfit(unfit).await;
         }
         let whose = self.whose(&request).await?;
         let verdict = self.judge(&request, whose).await?;

@@ -40,6 +40,9 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     schema
 });
 
+/// What the deepest policy that may be written takes to be followed, several times over.
+const STACK: usize = 32 * 1024 * 1024;
+
 /// What decides when no policy does.
 const NOBODY: &str = "deny-by-default";
 
@@ -258,9 +261,11 @@ pub fn check(layer: Layer, text: &str) -> Vec<Flaw> {
 
 /// Finds what a valid text says in vain.
 fn vain(layer: Layer, text: &str) -> Vec<Flaw> {
-    let mut flaws = idle(layer, text);
-    flaws.extend(careless::flaws(layer, text));
-    flaws
+    with_stack(|| {
+        let mut flaws = idle(layer, text);
+        flaws.extend(careless::flaws(layer, text));
+        flaws
+    })
 }
 
 /// Finds policies that nobody's question could ever fall under: one that is taken must have an effect (SEC-1).
@@ -301,6 +306,18 @@ fn placed<'a>(set: &'a PolicySet, text: &str) -> Vec<(usize, &'a cedar_policy::P
 
 /// Reads one layer: every policy valid, with an id of its own and a reason, and where it begins.
 fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usize)>, Vec<Flaw>> {
+    match flaw::of_depth(layer, text) {
+        Some(flaw) => Err(vec![flaw]),
+        None => with_stack(|| read_shallow(layer, text)),
+    }
+}
+
+/// Gives Cedar, which calls itself for whatever stands within something else, the stack that it needs for what may be written.
+fn with_stack<T>(follow: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(STACK / 2, STACK, follow)
+}
+
+fn read_shallow(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usize)>, Vec<Flaw>> {
     let set = PolicySet::from_str(text).map_err(|errors| flaw::of_parsing(layer, text, &errors))?;
     let mut flaws = Vec::new();
     let result = Validator::new(SCHEMA.clone()).validate(&set, ValidationMode::Strict);

@@ -12,7 +12,7 @@ pub(crate) mod path;
 
 use std::collections::BTreeSet;
 
-use conductor_domain::diff::{FindingKind, Severity};
+use conductor_domain::diff::{FindingKind, MOST_FINDINGS, Severity};
 
 use crate::hidden;
 use crate::redact::Redactor;
@@ -122,6 +122,8 @@ pub enum Subject {
     Pattern(String),
     /// More files than a person can judge.
     ManyFiles,
+    /// So much to object to that not all of the change was looked at.
+    Unfinished,
 }
 
 /// What a person would not see of a rendered difference; see [`Inspector::unshown`].
@@ -143,6 +145,8 @@ pub struct Inspector {
 
 /// Evidence longer than this is cut, visibly.
 const LONGEST_EVIDENCE: usize = 160;
+/// More objections than that nobody reads; whoever counts only some of them still has enough.
+const MOST: usize = 10 * MOST_FINDINGS;
 
 impl Inspector {
     /// Makes an inspector with an operator's limits and patterns, and the secrets of this instance.
@@ -154,11 +158,12 @@ impl Inspector {
         }
     }
 
-    /// Lists everything to object to, sorted; `plan` lists the files that were approved (S-51).
+    /// Lists everything to object to, sorted; `plan` lists the files that were approved (S-51). Far behind what anybody reads it
+    /// looks no further, because a file can be made of nothing else, and objects to that.
     pub fn inspect(&self, changes: &[Change<'_>], plan: &[String]) -> Vec<Objection> {
-        let mut objections = Vec::new();
+        let mut objections = BTreeSet::new();
         if changes.len() > self.limits.files {
-            objections.push(Objection {
+            objections.insert(Objection {
                 path: String::new(),
                 line: 0,
                 subject: Subject::ManyFiles,
@@ -167,6 +172,9 @@ impl Inspector {
             });
         }
         for change in changes {
+            if objections.len() > MOST {
+                break;
+            }
             names(change, plan, &mut objections);
             if change.before == Side::Absent && change.after != Side::Absent {
                 self.secret_names(change, &mut objections);
@@ -176,9 +184,17 @@ impl Inspector {
                 self.content(change, &mut objections);
             }
         }
-        objections.sort();
-        objections.dedup();
-        objections
+        // Not left to be counted by whoever asks: some objections do not count everywhere.
+        if objections.len() > MOST {
+            objections.insert(Objection {
+                path: String::new(),
+                line: 0,
+                subject: Subject::Unfinished,
+                severity: Severity::Violation,
+                evidence: format!("more than {MOST}, so that the rest was not looked at"),
+            });
+        }
+        objections.into_iter().collect()
     }
 
     /// Counts what a person would not see of a rendered difference, because it is taken out as a secret (S-47, S-49).
@@ -217,14 +233,14 @@ impl Inspector {
 
     /// Judges the words of a path that is new: it leaves with the commit as its content does, and is taken out of what people
     /// are shown of it (SEC-4, S-47).
-    fn secret_names(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
+    fn secret_names(&self, change: &Change<'_>, objections: &mut BTreeSet<Objection>) {
         for sighting in self.redactor.sight(change.path.as_bytes()) {
             let severity = match sighting.certainty {
                 Certainty::Certain => Severity::Violation,
                 Certainty::Likely => Severity::NeedsApproval,
                 Certainty::Hinted => continue,
             };
-            objections.push(Objection {
+            objections.insert(Objection {
                 path: hidden::visible_name(change.path).text,
                 line: 0,
                 subject: Subject::Secret,
@@ -234,7 +250,7 @@ impl Inspector {
         }
     }
 
-    fn sizes(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
+    fn sizes(&self, change: &Change<'_>, objections: &mut BTreeSet<Objection>) {
         let (size, is_binary) = match change.after {
             Side::File(bytes) => (bytes.len() as u64, is_binary(bytes)),
             Side::Unread { size } => (size, false),
@@ -247,7 +263,7 @@ impl Inspector {
             (Subject::LargeFile, self.limits.file)
         };
         if size > limit || unread {
-            objections.push(Objection {
+            objections.insert(Objection {
                 path: hidden::visible_name(change.path).text,
                 line: 0,
                 subject,
@@ -259,7 +275,7 @@ impl Inspector {
 
     /// Judges what was added, line by line. Patterns are looked for in every file; what only a reader would miss is looked for
     /// in what is read, and a byte of zero in a source makes it none that is not (S-48).
-    fn content(&self, change: &Change<'_>, objections: &mut Vec<Objection>) {
+    fn content(&self, change: &Change<'_>, objections: &mut BTreeSet<Objection>) {
         let text = change.after.bytes();
         let old: BTreeSet<&[u8]> = change.before.bytes().split(|byte| *byte == b'\n').collect();
         let mut starts = vec![0];
@@ -275,14 +291,12 @@ impl Inspector {
             .collect();
         let is_added = |line: usize| added.get(line - 1) == Some(&true);
         let path = hidden::visible_name(change.path).text;
-        let mut object = |line, subject, severity, evidence: String| {
-            objections.push(Objection {
-                path: path.clone(),
-                line,
-                subject,
-                severity,
-                evidence,
-            });
+        let objection = |line, subject, severity, evidence: String| Objection {
+            path: path.clone(),
+            line,
+            subject,
+            severity,
+            evidence,
         };
         for sighting in self.redactor.sight(text) {
             let lines = line_at(sighting.range.start)..=line_at(sighting.range.end.saturating_sub(1));
@@ -294,26 +308,39 @@ impl Inspector {
                 Certainty::Hinted => continue,
             };
             if let Some(line) = lines.into_iter().find(|line| is_added(*line)) {
-                object(line, Subject::Secret, severity, sighting.kind.to_string());
+                objections.insert(objection(
+                    line,
+                    Subject::Secret,
+                    severity,
+                    sighting.kind.to_string(),
+                ));
             }
         }
         let is_binary = is_binary(text);
         let is_disguised = is_binary && (was_text(change.before) || path::is_text(change.path));
         if is_disguised {
             let evidence = "bytes of zero make it binary, so that a reader is shown none of its lines";
-            object(
+            objections.insert(objection(
                 0,
                 Subject::HiddenText,
                 Severity::NeedsApproval,
                 evidence.to_owned(),
-            );
+            ));
         }
         let is_read = !is_binary || is_disguised;
         for line in (1..=starts.len()).filter(|line| is_added(*line)) {
+            if objections.len() > MOST {
+                return;
+            }
             let written = line_text(line);
             if is_read && written.len() > self.limits.line {
                 let evidence = format!("{} bytes, the limit is {}", written.len(), self.limits.line);
-                object(line, Subject::LongLine, Severity::NeedsApproval, evidence);
+                objections.insert(objection(
+                    line,
+                    Subject::LongLine,
+                    Severity::NeedsApproval,
+                    evidence,
+                ));
             }
             let shown = String::from_utf8_lossy(written);
             let shown = shown.strip_suffix('\r').unwrap_or(&shown);
@@ -325,12 +352,12 @@ impl Inspector {
                 0
             };
             if is_read && seen.count > zeros {
-                object(
+                objections.insert(objection(
                     line,
                     Subject::HiddenText,
                     Severity::NeedsApproval,
                     self.evidence(&seen.text),
-                );
+                ));
             }
             for pattern in self
                 .patterns
@@ -338,7 +365,8 @@ impl Inspector {
                 .filter(|pattern| pattern.matches(change.path, written))
             {
                 let subject = Subject::Pattern(pattern.name().to_owned());
-                object(line, subject, pattern.severity(), self.evidence(&seen.text));
+                let evidence = self.evidence(&seen.text);
+                objections.insert(objection(line, subject, pattern.severity(), evidence));
             }
         }
     }
@@ -370,9 +398,9 @@ pub fn harness_of(command: &[String], changes: &[Change<'_>]) -> Vec<Objection> 
 }
 
 /// Judges a change by its path alone.
-fn names(change: &Change<'_>, plan: &[String], objections: &mut Vec<Objection>) {
+fn names(change: &Change<'_>, plan: &[String], objections: &mut BTreeSet<Objection>) {
     let mut object = |subject, severity, evidence: &str| {
-        objections.push(Objection {
+        objections.insert(Objection {
             path: hidden::visible_name(change.path).text,
             line: 0,
             subject,

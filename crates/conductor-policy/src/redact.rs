@@ -98,10 +98,7 @@ impl Stream<'_> {
     /// been given out goes on to be one; one that was not known yet may be shown in parts.
     pub fn flush(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
-        // The rest of a key is no word that waits.
-        if self.key_left.is_none() {
-            self.advance(&mut out, Ending::Last);
-        }
+        self.advance(&mut out, Ending::Pause);
         out
     }
 
@@ -166,21 +163,14 @@ impl Stream<'_> {
                 out.extend_from_slice(&self.held[self.done..range.start]);
                 out.extend_from_slice(MARK.as_bytes());
             }
-            // A key whose foot is there is decided, however many lines it takes.
-            self.done = if kind == armour::KIND {
-                range.end
-            } else {
-                range.end.min(end)
-            };
             self.is_marked = true;
-            let open = Some(kind)
-                .filter(|kind| *kind == armour::KIND && ending == Ending::More)
-                .and_then(|_| armour::open_body(&self.held, range.start));
-            if let Some(body) = open {
+            let key = Some(kind).filter(|kind| *kind == armour::KIND);
+            if let Some(body) = key.and_then(|_| armour::body_of(&self.held, range.start)) {
                 self.done = body;
                 self.key_left = Some(range.start + armour::LONGEST - body);
                 return true;
             }
+            self.done = range.end.min(end);
         }
         if self.done < end {
             out.extend_from_slice(&self.held[self.done..end]);
@@ -192,7 +182,7 @@ impl Stream<'_> {
 
     /// Returns up to where nothing that may still come can change what is found.
     fn decided(&self, ending: Ending) -> usize {
-        if ending == Ending::Last {
+        if ending != Ending::More {
             return self.held.len();
         }
         let line = memchr::memrchr(b'\n', &self.held).map_or(0, |at| at + 1);
@@ -212,5 +202,7 @@ impl Stream<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     More,
+    /// It may have, but what is there has waited long enough. The rest of a key is no word that waits.
+    Pause,
     Last,
 }

@@ -116,32 +116,38 @@ static LEADS: LazyLock<Leads> = LazyLock::new(|| {
 pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
     let leads = &*LEADS;
     let mut found = Vec::new();
-    let (mut named_until, mut key_until) = (0, 0);
-    leads.words.find(text, |word, start| {
+    // Behind a key everything begins anew: a stream has forgotten the key by then.
+    let mut key_until = 0;
+    let mut named_until = 0;
+    leads.words.find(text, |word, at| {
         let (lead, length) = &leads.leads[word];
+        // What stands in a key is part of it. Looking for armour again would make many keys take quadratic time.
+        let Some(start) = at.checked_sub(key_until) else {
+            return;
+        };
+        let text = &text[key_until..];
         let end = start + length;
-        match lead {
-            // What stands in a key is part of it and names nothing behind it: a stream has forgotten it by then. Looking for
-            // armour again would make many keys take quadratic time.
-            _ if start < key_until => {}
-            Lead::Form(index) => found.extend(form::at(*index, text, start)),
+        let sighting = match lead {
+            Lead::Form(index) => form::at(*index, text, start),
+            // A name may hold several of the words; it is judged once.
+            Lead::Name if key_until + end <= named_until => None,
             Lead::Name => {
-                // A name may hold several of the words; it is judged once.
-                if end > named_until {
-                    let (sighting, until) = named::at(text, end);
-                    named_until = until;
-                    found.extend(sighting);
-                }
+                let (sighting, until) = named::at(text, end);
+                named_until = key_until + until;
+                sighting
             }
-            Lead::Address => found.extend(address::password(text, start)),
-            Lead::Source => found.extend(address::password_of_source(text, start, key_until)),
-            Lead::Scheme => found.extend(address::authorization(text, start, end)),
-            Lead::Flag => found.extend(flag::at(text, start, end)),
-            Lead::Armour => {
-                let key = armour::at(text, start);
-                key_until = key.as_ref().map_or(key_until, |key| key.range.end);
-                found.extend(key);
+            Lead::Address => address::password(text, start),
+            Lead::Source => address::password_of_source(text, start),
+            Lead::Scheme => address::authorization(text, start, end),
+            Lead::Flag => flag::at(text, start, end),
+            Lead::Armour => armour::at(text, start),
+        };
+        if let Some(mut sighting) = sighting {
+            sighting.range = key_until + sighting.range.start..key_until + sighting.range.end;
+            if sighting.kind == armour::KIND {
+                key_until = sighting.range.end;
             }
+            found.push(sighting);
         }
     });
     merge(found)

@@ -40,7 +40,7 @@ pub(super) async fn gather(
     let issue = issue_of(&context);
     for source in &invocation.sources {
         let (kind, text) = make(performance, source, invocation.role, &issue).await?;
-        context.push(made(kind, performance.redact(&text)));
+        context.push(made(kind, performance.redact_aside(text).await?));
     }
     Ok(context)
 }

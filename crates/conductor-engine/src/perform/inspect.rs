@@ -4,9 +4,10 @@
 //! path is outside the approved plan is not decided here: this module does not know the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use conductor_domain::artifact::ArtifactKind;
-use conductor_domain::diff::{Finding, FindingKind, Inspection, Severity, bounded};
+use conductor_domain::diff::{ChangeClass, Finding, FindingKind, Inspection, Severity, bounded};
 use conductor_domain::fault::Fault;
 use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
@@ -21,10 +22,13 @@ use conductor_policy::supply::{self, ChangedFile, SupplyChange};
 use conductor_port::workspace::{Change, Diff, Side};
 
 use super::Performance;
+use super::aside::aside;
 use crate::rules;
 
 /// How many characters of a dependency's name stand in a finding.
 const LONGEST_NAME: usize = 80;
+/// What a changed path counts for beside its bytes.
+const PATH_WEIGHT: usize = 1024;
 
 /// Inspects the difference between two commits. If repeated: it says the same again.
 pub(super) async fn inspect(
@@ -38,41 +42,83 @@ pub(super) async fn inspect(
         .diff(performance.run(), base, head)
         .await?;
     let run = performance.state().await?;
-    let authority = rules::of_run(performance.engine, &run.spec).await?;
-    let supply = supply(&diff.changes);
-    let mut findings = content(
-        &performance.engine.options.inspector,
-        &run.spec.test_command,
-        &diff,
-    );
-    paths(&authority, &run.reliefs, &diff.changes, &mut findings);
-    findings.extend(dependencies(
-        &authority,
-        &performance.repo().to_string(),
-        &supply,
-        &diff.changes,
-    ));
-    findings.extend(unshown(&performance.engine.options.inspector, &diff.rendered));
-    findings.extend(proposing(&authority, &performance.repo().to_string()));
-    let list = supply.render();
+    let judge = Judge {
+        inspector: Arc::clone(&performance.engine.options.inspector),
+        authority: rules::of_run(performance.engine, &run.spec).await?,
+        reliefs: run.reliefs,
+        test_command: run.spec.test_command,
+        repo: performance.repo().to_string(),
+    };
+    let (diff, judgement) = judged_aside(judge, diff).await?;
+    let list = judgement.dependencies;
     let dependencies = if list.is_empty() {
         None
     } else {
         Some(performance.keep(ArtifactKind::Dependencies, &list).await?)
     };
     let rendered = performance.keep(ArtifactKind::Diff, &diff.rendered).await?;
-    let class = class_of(diff.changes.iter().map(|change| change.path.as_str()));
     Ok(Report::DiffInspected {
         inspection: Inspection {
             digest: diff.digest,
             files: diff.changes.into_iter().map(|change| change.path).collect(),
-            findings: bounded(findings),
+            findings: judgement.findings,
             rendered,
             dependencies,
-            class,
+            class: judgement.class,
             unshown: diff.unshown,
         },
     })
+}
+
+/// What a change is judged by; owned, so that another thread can judge.
+#[derive(Debug)]
+struct Judge {
+    inspector: Arc<Inspector>,
+    authority: Arc<Authority>,
+    reliefs: Vec<Relief>,
+    test_command: Vec<String>,
+    repo: String,
+}
+
+/// What came of it.
+#[derive(Debug)]
+struct Judgement {
+    findings: Vec<Finding>,
+    /// The list of dependencies; empty where none changed.
+    dependencies: String,
+    class: ChangeClass,
+}
+
+impl Judge {
+    fn judge(&self, diff: &Diff) -> Judgement {
+        let supply = supply(&diff.changes);
+        let mut findings = content(&self.inspector, &self.test_command, diff);
+        paths(&self.authority, &self.reliefs, &diff.changes, &mut findings);
+        findings.extend(dependencies(&self.authority, &self.repo, &supply, &diff.changes));
+        findings.extend(unshown(&self.inspector, &diff.rendered));
+        findings.extend(proposing(&self.authority, &self.repo));
+        Judgement {
+            findings: bounded(findings),
+            dependencies: supply.render(),
+            class: class_of(diff.changes.iter().map(|change| change.path.as_str())),
+        }
+    }
+}
+
+/// Judges a change beside what keeps the lease: a large one takes longer than that holds (DEP-3).
+async fn judged_aside(judge: Judge, diff: Diff) -> Result<(Diff, Judgement), Fault> {
+    aside(weight(&diff), move || {
+        let judgement = judge.judge(&diff);
+        (diff, judgement)
+    })
+    .await
+}
+
+/// Estimates how many bytes are gone through; to ask the policies about a path takes as long as some of them.
+fn weight(diff: &Diff) -> usize {
+    let changes = diff.changes.iter().chain(&diff.passing);
+    let each = changes.map(|change| PATH_WEIGHT + bytes(&change.before).len() + bytes(&change.after).len());
+    each.sum::<usize>() + diff.rendered.len()
 }
 
 /// Judges what the change adds, and what leaves with it in the commits on the way (a push carries those, too).
@@ -110,6 +156,7 @@ fn content(inspector: &Inspector, test_command: &[String], diff: &Diff) -> Vec<F
 ///
 /// An override counts here though its time is up, unless it was taken back: what it let through was let through.
 fn paths(authority: &Authority, reliefs: &[Relief], changes: &[Change], findings: &mut Vec<Finding>) {
+    let mut forbidden = forbidden(findings);
     for change in changes {
         let tool = match change.before {
             Side::Absent => Action::CreateFile,
@@ -119,32 +166,40 @@ fn paths(authority: &Authority, reliefs: &[Relief], changes: &[Change], findings
             continue;
         };
         let verdict = authority.judge_with(&asked, reliefs, Timestamp::default());
+        let evidence = format!("{}: {}", verdict.policy, verdict.reason);
+        let shown = visible_name(&change.path).text;
         let severity = match verdict.ruling {
             Ruling::Allow => {
-                for finding in findings.iter_mut().filter(|it| is_forbidden(it, change)) {
-                    finding.severity = Severity::NeedsApproval;
-                    finding.evidence = format!("{}: {}", verdict.policy, verdict.reason);
+                for place in forbidden.get(&shown).into_iter().flatten() {
+                    if let Some(finding) = findings.get_mut(*place) {
+                        finding.severity = Severity::NeedsApproval;
+                        finding.evidence.clone_from(&evidence);
+                    }
                 }
                 continue;
             }
             Ruling::RequireApproval => Severity::NeedsApproval,
             Ruling::Deny => Severity::Violation,
         };
-        if !findings.iter().any(|it| is_forbidden(it, change)) {
+        if !forbidden.contains_key(&shown) {
+            forbidden.insert(shown.clone(), vec![findings.len()]);
             findings.push(Finding {
-                evidence: format!("{}: {}", verdict.policy, verdict.reason),
-                ..Finding::of_path(
-                    FindingKind::ForbiddenPath,
-                    visible_name(&change.path).text,
-                    severity,
-                )
+                evidence,
+                ..Finding::of_path(FindingKind::ForbiddenPath, shown, severity)
             });
         }
     }
 }
 
-fn is_forbidden(finding: &Finding, change: &Change) -> bool {
-    finding.kind == FindingKind::ForbiddenPath && finding.path == visible_name(&change.path).text
+/// Says of every path that was found forbidden, as it is shown, where among the findings; a change may have very many.
+fn forbidden(findings: &[Finding]) -> BTreeMap<String, Vec<usize>> {
+    let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, finding) in findings.iter().enumerate() {
+        if finding.kind == FindingKind::ForbiddenPath {
+            places.entry(finding.path.clone()).or_default().push(place);
+        }
+    }
+    places
 }
 
 /// Objects to what is pushed and not shown to whoever approves it, because it is taken out as a secret: whole lines are
@@ -203,7 +258,8 @@ fn leaves_with_history(subject: &Subject) -> bool {
         | Subject::EnvironmentFile
         | Subject::LargeBinary
         | Subject::LargeFile
-        | Subject::Pattern(_) => true,
+        | Subject::Pattern(_)
+        | Subject::Unfinished => true,
         Subject::Tree(_)
         | Subject::Harness
         | Subject::LongLine
@@ -228,6 +284,7 @@ fn finding(objection: Objection, whence: &str) -> Option<Finding> {
         Subject::MixedScripts => (FindingKind::MixedScripts, objection.evidence),
         Subject::Pattern(name) => (FindingKind::Pattern, format!("{name}: {}", objection.evidence)),
         Subject::ManyFiles => (FindingKind::ManyFiles, objection.evidence),
+        Subject::Unfinished => (FindingKind::ManyFindings, objection.evidence),
     };
     Some(Finding {
         kind,
@@ -762,6 +819,52 @@ mod tests {
         assert_eq!(found(&shipped, &[relief], workflow()), [refused]);
     }
 
+    /// A change of very many paths that agents may not change.
+    fn many_workflows() -> Diff {
+        let path = |n: usize| format!(".github/workflows/{n:05}.yml");
+        let changes = (0..20_000).map(|n| change(&path(n), "", "on: push\n"));
+        diff(changes.collect(), vec![])
+    }
+
+    /// SEC-1, DEP-3: hostile: time that grows with the square of the number of paths would take minutes here.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "how long it takes is what is asked")]
+    fn many_forbidden_paths_take_no_longer_than_as_many_others() {
+        let diff = many_workflows();
+        let shipped = Authority::shipped();
+        let forbidden = diff.changes.iter().map(|change| {
+            let kind = FindingKind::ForbiddenPath;
+            Finding::of_path(kind, change.path.clone(), Severity::Violation)
+        });
+        let mut findings: Vec<Finding> = forbidden.collect();
+        let expected = findings.clone();
+        let started = std::time::Instant::now();
+        paths(&shipped, &[], &diff.changes, &mut findings);
+        assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+        assert_eq!(findings, expected, "each is told of once");
+    }
+
+    /// DEP-3: who judges a large change keeps nobody from renewing its lease.
+    #[tokio::test]
+    async fn a_large_change_is_judged_aside() {
+        let judge = Judge {
+            inspector: Arc::new(inspector()),
+            authority: Authority::shipped(),
+            reliefs: vec![],
+            test_command: test_command(),
+            repo: "acme/thing".to_owned(),
+        };
+        let diff = Diff {
+            rendered: "+a\n".repeat(400_000),
+            ..diff(vec![change("a.txt", "", "a\n")], vec![])
+        };
+        let mut judging = std::pin::pin!(judged_aside(judge, diff.clone()));
+        let at_once = futures_util::FutureExt::now_or_never(judging.as_mut());
+        assert!(at_once.is_none(), "it kept the thread that asked");
+        let (judged, judgement) = judging.await.expect("it is judged");
+        assert_eq!((judged, judgement.findings), (diff, vec![]));
+    }
+
     /// SEC-1: a push and a pull request are Conductor's by a policy, and another one takes them away or asks first.
     #[test]
     fn a_policy_decides_what_leaves() {
@@ -864,6 +967,31 @@ mod tests {
         assert_eq!(
             found[MOST_FINDINGS],
             "stop the change: too many findings: 202, the limit is 200"
+        );
+    }
+
+    /// SEC-4: hostile: what is not counted of an earlier commit hides no secret that stands behind it, also where there is so
+    /// much of it that nobody looks further.
+    #[test]
+    fn what_leaves_uncounted_hides_nothing_behind_it() {
+        let secret = format!("key = \"{}\"\n", token());
+        let behind = |lines: usize| {
+            let hidden = "\u{200b}\n".repeat(lines);
+            found(&diff(
+                vec![],
+                vec![change("a.txt", "", &hidden), change("z.py", "", &secret)],
+            ))
+        };
+        let whence = "in an earlier commit of the branch";
+        assert_eq!(
+            behind(MOST_FINDINGS),
+            [format!("stop z.py:1: secret: {whence}: github-token")]
+        );
+        assert_eq!(
+            behind(100 * MOST_FINDINGS),
+            [format!(
+                "stop the change: too many findings: {whence}: more than 2000, so that the rest was not looked at"
+            )]
         );
     }
 }

@@ -68,7 +68,9 @@ pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocatio
     task.context = context::gather(performance, invocation).await?;
     let image_digest = performance.ports().agent.image_digest(&task);
     // What is kept is what the agent gets.
-    let prompt = performance.redact(&performance.ports().agent.prompt(&task)?);
+    let prompt = performance
+        .redact_aside(performance.ports().agent.prompt(&task)?)
+        .await?;
     let (kept, (dir, saved_before)) = tokio::try_join!(
         performance.keep(ArtifactKind::Context, &prompt),
         performance

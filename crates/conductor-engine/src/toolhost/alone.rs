@@ -95,8 +95,8 @@ impl Alone {
 #[async_trait]
 impl Tools for Alone {
     async fn call(&self, request: ToolRequest) -> Result<ToolAnswer, Fault> {
-        if let Some(too_long) = bounds::exceeded(&request) {
-            return self.misfit(too_long).await;
+        if let Some(unfit) = bounds::unfit(&request) {
+            return self.misfit(unfit).await;
         }
         let open = self.open.read().await;
         let Some(Open { sandbox, log, .. }) = &*open else {

@@ -5,6 +5,7 @@
 //! nor how it is logged.
 
 use conductor_domain::fault::Fault;
+use conductor_domain::testing::Ending;
 use conductor_domain::time::Millis;
 use conductor_port::agent::{ToolAnswer, ToolRequest};
 use conductor_port::executor::{
@@ -185,12 +186,23 @@ async fn ran(
     sandbox.bash(command).await
 }
 
+/// Answers how a command ended; one that never began is refused, or an agent might believe that something was done.
 fn acted(seen: CommandResult) -> Acted {
     let ending = seen.ending.to_string();
-    Acted {
-        answer: ToolAnswer::Done {
+    let answer = match &seen.ending {
+        Ending::NotRun { .. } => ToolAnswer::Refused {
+            reason: ending.clone(),
+        },
+        Ending::Exited { .. }
+        | Ending::Signalled { .. }
+        | Ending::TimedOut
+        | Ending::LimitExceeded { .. }
+        | Ending::Lost => ToolAnswer::Done {
             output: shown(seen, &ending),
         },
+    };
+    Acted {
+        answer,
         result: ending,
     }
 }

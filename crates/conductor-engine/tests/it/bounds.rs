@@ -1,4 +1,4 @@
-//! What a call may not be longer than, and how much of it is kept: in a run, and without one.
+//! What a call may not be longer than nor hold, and how much of it is kept: in a run, and without one.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use conductor_domain::hold::HoldKind;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::role::Role;
 use conductor_domain::spec::ExecutorName;
+use conductor_domain::testing::Ending;
 use conductor_domain::time::Millis;
 use conductor_engine::redact::KnownForms;
 use conductor_engine::{Alone, Executors, Ports, Without};
@@ -44,7 +45,14 @@ impl Executor for Wordy {
 #[async_trait]
 impl Sandbox for Wordy {
     async fn bash(&self, _command: Command) -> Result<CommandResult, Fault> {
-        Err(Fault::permanent("no command gets here"))
+        Ok(CommandResult {
+            ending: Ending::NotRun {
+                reason: words().to_string(),
+            },
+            output: vec![],
+            truncated: false,
+            time: Millis(7),
+        })
     }
 
     async fn view(&self, _path: &str) -> Result<Result<Vec<u8>, FileRefusal>, Fault> {
@@ -94,8 +102,8 @@ async fn in_a_run(requests: Vec<ToolRequest>) -> Told {
     (answers, log)
 }
 
-/// Makes these calls as a planner without a run, upon a log of which only the last call may be read.
-async fn without_a_run(requests: Vec<ToolRequest>) -> Told {
+/// Makes these calls without a run, upon a log of which only the last call may be read.
+async fn without_a_run(role: Role, requests: Vec<ToolRequest>) -> Told {
     let (agent, _answers) = calls(vec![]);
     let rig = Rig::start(agent).await;
     let (effect, run) = (
@@ -108,7 +116,7 @@ async fn without_a_run(requests: Vec<ToolRequest>) -> Told {
         redactor: Arc::new(KnownForms::default()),
         tool_log: Arc::new(LastOnly(rig.stage.memory.clone())),
         clock: rig.stage.clock.clone(),
-        role: Role::Planner,
+        role,
         time: Millis::seconds(60),
     };
     let mut answers = vec![];
@@ -195,7 +203,7 @@ async fn what_is_too_long_is_refused_before_it_is_judged() {
         .collect();
     for (answers, log) in [
         in_a_run(requests.clone()).await,
-        without_a_run(requests.clone()).await,
+        without_a_run(Role::Planner, requests.clone()).await,
     ] {
         assert_eq!(answers, refused);
         let seen: Vec<_> = log
@@ -221,7 +229,7 @@ async fn a_result_is_kept_no_longer_than_anybody_reads() {
     let requests: Vec<ToolRequest> = too_long(0).into_iter().map(|(request, _)| request).collect();
     for (answers, log) in [
         in_a_run(requests.clone()).await,
-        without_a_run(requests.clone()).await,
+        without_a_run(Role::Planner, requests.clone()).await,
     ] {
         assert_eq!(answers.len(), requests.len());
         let allowed = log.iter().filter(|call| call.decision == "allow").count();
@@ -234,4 +242,64 @@ async fn a_result_is_kept_no_longer_than_anybody_reads() {
             assert!(is_cut || call.decision == "deny", "{} bytes", call.result.len());
         }
     }
+}
+
+/// TOOL-4: what no program can be handed is refused as such, and logged as denied.
+#[tokio::test(start_paused = true)]
+async fn what_no_program_can_be_handed_is_refused_before_it_is_judged() {
+    let torn = "echo a\0b".to_owned();
+    let requests = vec![
+        ToolRequest::Bash {
+            command: torn.clone(),
+        },
+        ToolRequest::GitCommit {
+            message: torn.clone(),
+        },
+    ];
+    let reasons = [
+        "the command holds U+0000, which no program can be handed: let printf write it, or create_file",
+        "the message holds U+0000, which no program can be handed: leave it out",
+    ];
+    for (answers, log) in [
+        in_a_run(requests.clone()).await,
+        without_a_run(Role::Implementer, requests.clone()).await,
+    ] {
+        let refused = |reason: &str| ToolAnswer::Refused {
+            reason: reason.to_owned(),
+        };
+        assert_eq!(answers, reasons.map(refused));
+        let seen: Vec<_> = log
+            .iter()
+            .map(|call| {
+                let (tool, target) = (call.tool.as_str(), call.target.as_str());
+                (tool, target, call.decision.as_str(), call.reason.as_str())
+            })
+            .collect();
+        let expected = [
+            ("bash", torn.as_str(), "deny", reasons[0]),
+            ("git_commit", torn.as_str(), "deny", reasons[1]),
+        ];
+        assert_eq!(seen, expected);
+    }
+}
+
+/// TOOL-2: a command that never began is no success, whichever tool asked for it.
+#[tokio::test(start_paused = true)]
+async fn a_command_that_is_not_run_is_refused() {
+    let requests = vec![
+        ToolRequest::Bash {
+            command: "true".to_owned(),
+        },
+        ToolRequest::GitStatus,
+        ToolRequest::GitDiff,
+        ToolRequest::GitCommit {
+            message: "work".to_owned(),
+        },
+    ];
+    let (answers, log) = without_a_run(Role::Implementer, requests).await;
+    let reason = format!("not run: {}", words());
+    assert_eq!(answers, vec![ToolAnswer::Refused { reason }; 4]);
+    // Each stood there before it acted, too.
+    let told = log.iter().filter(|call| call.result.starts_with("not run: "));
+    assert_eq!(told.count(), 4);
 }

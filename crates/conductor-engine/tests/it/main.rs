@@ -8,6 +8,7 @@ mod trust;
 mod merging;
 mod tools;
 mod bounds;
+mod aside;
 mod stop;
 mod flow;
 mod forge_tools;

@@ -56,35 +56,80 @@ impl Flaw {
     }
 }
 
+/// Brackets within brackets; whoever reads a policy lost count before.
+const DEEPEST: usize = 16;
+/// Operators of one policy, each of which may stand within the one before.
+const MOST_OPERATORS: usize = 256;
+/// So many operators a choice counts for: to follow one takes more stack, and nobody reads many within each other.
+const CHOICE: usize = 16;
+
+/// Finds where a text nests deeper than Cedar can follow: it follows by calling itself, and whoever runs out of stack does not
+/// fail but ends the process.
+pub(super) fn of_depth(layer: Layer, text: &str) -> Option<Flaw> {
+    let (mut depth, mut operators) = (0_usize, 0_usize);
+    let mut before = ' ';
+    for (at, letter) in code(text) {
+        match letter {
+            ';' => (depth, operators) = (0, 0),
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            '.' | '+' | '-' | '*' | '!' => operators += 1,
+            '&' | '|' if before == letter => operators += 1,
+            'e' if text[at..].starts_with("else") => operators += CHOICE,
+            _ => {}
+        }
+        before = letter;
+        if depth > DEEPEST {
+            let message =
+                format!("more than {DEEPEST} brackets within each other; make several policies of it");
+            return Some(Flaw::at(layer, text, at, message));
+        }
+        if operators > MOST_OPERATORS {
+            let message = format!("a policy of more than {MOST_OPERATORS} operators; make several of it");
+            return Some(Flaw::at(layer, text, at, message));
+        }
+    }
+    None
+}
+
 /// Tells where the policies of a valid text begin. Cedar numbers them in this order and keeps their places to itself.
 pub(super) fn beginnings(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     let mut is_inside = false;
+    for (at, letter) in code(text) {
+        if letter == ';' {
+            is_inside = false;
+        } else if !is_inside && !letter.is_whitespace() {
+            found.push(at);
+            is_inside = true;
+        }
+    }
+    found
+}
+
+/// Lists what stands outside of comments and quotes, the opening quotes included.
+fn code(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut letters = text.char_indices().peekable();
-    while let Some((at, letter)) = letters.next() {
-        match letter {
-            '/' if letters.next_if(|(_, next)| *next == '/').is_some() => {
+    std::iter::from_fn(move || {
+        loop {
+            let (at, letter) = letters.next()?;
+            if letter == '/' && letters.next_if(|(_, next)| *next == '/').is_some() {
                 while letters
                     .next_if(|(_, next)| !matches!(next, '\n' | '\r'))
                     .is_some()
                 {}
+                continue;
             }
-            '"' => {
+            if letter == '"' {
                 while let Some((_, inner)) = letters.next().filter(|(_, inner)| *inner != '"') {
                     if inner == '\\' {
                         letters.next();
                     }
                 }
             }
-            ';' => is_inside = false,
-            letter if !is_inside && !letter.is_whitespace() => {
-                found.push(at);
-                is_inside = true;
-            }
-            _ => {}
+            return Some((at, letter));
         }
-    }
-    found
+    })
 }
 
 /// Every flaw that parsing found.

@@ -63,12 +63,9 @@ pub(super) fn password(text: &[u8], at: usize) -> Option<Sighting> {
     })
 }
 
-/// Finds the password of a data source whose `@tcp(` or the like begins at `at`: `user:password@tcp(host:3306)/name`. A key
-/// that ends at `key_until` is no part of it.
-pub(super) fn password_of_source(text: &[u8], at: usize, key_until: usize) -> Option<Sighting> {
-    let begin = line_start(text, at)
-        .max(at.saturating_sub(LONGEST_SOURCE))
-        .max(key_until);
+/// Finds the password of a data source whose `@tcp(` or the like begins at `at`: `user:password@tcp(host:3306)/name`.
+pub(super) fn password_of_source(text: &[u8], at: usize) -> Option<Sighting> {
+    let begin = line_start(text, at).max(at.saturating_sub(LONGEST_SOURCE));
     let line = text.get(begin..at)?;
     let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`' | b'=');
     let from = line.iter().rposition(ends).map_or(0, |before| before + 1);

@@ -39,13 +39,8 @@ pub(super) fn at(text: &[u8], at: usize) -> Option<Sighting> {
     })
 }
 
-/// Returns where the body of the key begins whose armour begins at `at`, if its end may still come.
-pub(crate) fn open_body(text: &[u8], at: usize) -> Option<usize> {
-    let body = body_of(text, at)?;
-    (text.len() < at + LONGEST && foot(text.get(body..)?).is_none()).then_some(body)
-}
-
-fn body_of(text: &[u8], at: usize) -> Option<usize> {
+/// Returns where the body of the key begins whose armour begins at `at`.
+pub(crate) fn body_of(text: &[u8], at: usize) -> Option<usize> {
     let label = at + WORD.len();
     let line = text.get(label..line_end(text, label).min(label + 64))?;
     let length = memmem::find(line, DASHES)?;

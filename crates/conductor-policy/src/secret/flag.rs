@@ -20,6 +20,9 @@ pub(super) const WORDS: &[&str] = &[
 /// What a sighting rests on stands near it.
 const LONGEST_USER: usize = 128;
 
+/// No argument that is longer holds a password; many may overlap in one long word.
+const LONGEST_ARGUMENT: usize = 2 * LONGEST_USER + value::LONGEST;
+
 /// The options that matter stand at the beginning of a call.
 const LONGEST_CALL: usize = 192;
 
@@ -63,7 +66,7 @@ pub(super) fn at(text: &[u8], start: usize, end: usize) -> Option<Sighting> {
 
 /// Judges the argument at `at`, of which the password is what stands behind the bytes that are to be skipped.
 fn argument(text: &[u8], at: usize, skipped: impl FnOnce(&[u8]) -> Option<usize>) -> Option<Sighting> {
-    let line = text.get(at..line_end(text, at))?;
+    let line = text.get(at..line_end(text, at).min(at + LONGEST_ARGUMENT))?;
     let quote = line.first().copied().filter(|byte| matches!(byte, b'"' | b'\''));
     let open = usize::from(quote.is_some());
     let argument = line.get(open..)?;

@@ -70,7 +70,7 @@ const SNOWFLAKES: &str = "MTA|MTE|MTI|MTM|MTQ|MTU|MTY|MTc|MTg|MTk|MjA|MjE|MjI|Mj
 const FORMS: &[Form] = &[
     sure("github-token", "ghp_|gho_|ghu_|ghr_", Here, "gh[pour]_[0-9A-Za-z]{36}[0-9A-Za-z_]{0,200}"),
     // A newer installation token carries a JSON web token.
-    sure("github-token", "ghs_", Here, "ghs_[0-9A-Za-z_.-]{36,4000}"),
+    sure("github-token", "ghs_", Here, "ghs_[0-9A-Za-z_.-]{36,1500}"),
     sure("github-token", "github_pat_", Here, "github_pat_[0-9A-Za-z_]{60,255}"),
     row("github-token", "ghp_|gho_|ghu_|ghs_|ghr_", Alone, "gh[pousr]_[0-9A-Za-z_]{20,255}", Hinted),
     row("github-token", "github_pat_", Here, "github_pat_[0-9A-Za-z_]{20,255}", Hinted),
@@ -208,10 +208,11 @@ pub(super) fn at(index: usize, text: &[u8], at: usize) -> Option<Sighting> {
         Alone | Before(_) | Digits => text.get(range.end).is_some_and(u8::is_ascii_alphanumeric),
     };
     let token = text.get(range.clone())?;
-    (!is_cut && !value::is_blank(token)).then_some(Sighting {
+    let judged = token.get(..value::JUDGED).unwrap_or(token);
+    (!is_cut && !value::is_blank(judged)).then_some(Sighting {
         kind: Kind(form.kind),
         range,
-        certainty: if value::is_counted(token) {
+        certainty: if value::is_counted(judged) {
             Hinted
         } else {
             form.certainty

@@ -14,8 +14,6 @@ pub(super) const WORDS: &[&str] = &[
 /// A shorter value is more likely a word about a secret than one.
 const SHORTEST_HINT: usize = 6;
 const LONGEST_NAME: usize = 64;
-/// What so much of a value is, all of it is.
-const JUDGED: usize = 512;
 /// A bare value that is longer is cut; a quoted one goes on to its quote.
 const LONGEST_BARE: usize = 4 * 1024;
 /// A shorter key is more likely the name of a thing.
@@ -173,7 +171,7 @@ fn value_at(line: &[u8], at: usize, by: By) -> Option<(std::ops::Range<usize>, b
         }
     }
     // Many names may share one long word: what is no secret costs no more than it takes to see that.
-    let rest = line.get(begin..line.len().min(begin + JUDGED))?;
+    let rest = line.get(begin..line.len().min(begin + value::JUDGED))?;
     let length = bare_length(rest, by);
     // What goes on like an expression is code, not a value.
     let is_code =
@@ -250,7 +248,7 @@ fn may_stand_apart(
 }
 
 fn certainty(name: &Name, found: &[u8], assigned: &Assigned) -> Option<Certainty> {
-    let found = found.get(..JUDGED).unwrap_or(found);
+    let found = found.get(..value::JUDGED).unwrap_or(found);
     // What nobody quotes is a variable if it begins like one; a quoted password may begin so, too.
     let judged = if assigned.is_quoted {
         value::without_sign(found)

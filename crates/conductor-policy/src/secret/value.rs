@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 /// Longer values are data.
-const LONGEST: usize = 1024;
+pub(super) const LONGEST: usize = 1024;
+/// What so much of a value is, all of it is.
+pub(super) const JUDGED: usize = 512;
 
 /// What content addresses and references begin with; they name a thing, and may stand where a secret is named.
 const REFERENCES: [&[u8]; 16] = [

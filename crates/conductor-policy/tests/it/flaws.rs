@@ -158,3 +158,55 @@ fn a_run_goes_on_with_what_it_locked() {
     let view = Request::of_tool(Role::Planner, "view", "src").expect("a tool");
     assert_eq!(locked.judge(&view).ruling, Ruling::Allow);
 }
+
+/// SEC-1: hostile: Cedar follows what nests by calling itself, and whoever runs out of stack takes the server along. What is too
+/// deep is refused where it becomes so; the deepest that is taken is read, asked and given back on a small stack.
+#[test]
+fn a_policy_that_nests_without_end_is_refused_and_ends_nothing() {
+    let when = |condition: &str| {
+        format!("@id(\"a\") @reason(\"b\")\nforbid (principal, action, resource)\nwhen {{ {condition} }};")
+    };
+    let brackets = |n: usize| when(&format!("{}true{}", "(".repeat(n), ")".repeat(n)));
+    let lists = |n: usize| when(&format!("{}true{} == true", "[".repeat(n), "]".repeat(n)));
+    let ands = |n: usize| when(&format!("{}true", "true && ".repeat(n)));
+    let ors = |n: usize| when(&format!("{}true", "false || ".repeat(n)));
+    let elses = |n: usize| when(&format!("{}true", "if false then true else ".repeat(n)));
+    let fields = |n: usize| when(&format!("context{} == true", ".a".repeat(n)));
+    let too_deep = "more than 16 brackets within each other; make several policies of it";
+    let too_long = "a policy of more than 256 operators; make several of it";
+    // Another bracket stands around the condition.
+    assert_eq!(
+        places(&brackets(16)),
+        [(3, 7 + 16, too_deep.to_owned())],
+        "the sixteenth is the first too many"
+    );
+    assert_eq!(
+        places(&ands(257)),
+        [(3, 8 + 8 * 256 + 6, too_long.to_owned())],
+        "the second letter of the first too many"
+    );
+    assert_eq!(
+        places(&elses(17)),
+        [(3, 8 + 24 * 16 + 19, too_long.to_owned())],
+        "a choice counts for sixteen"
+    );
+    let n = 20_000;
+    for text in [brackets(n), lists(n), ands(n), ors(n), elses(n), fields(n)] {
+        let flaws = places(&text);
+        assert!(flaws[0].2 == too_deep || flaws[0].2 == too_long, "{text:.80}");
+        assert!(Authority::new(&[(Layer::Project, text.as_str())]).is_err());
+    }
+    // Each policy is counted by itself, and what stands in a comment or in quotes not at all.
+    let quiet = when("context == context // ((((((((((((((((((((((\n && \"((((((((((((((((((((\" == \"\"");
+    assert_eq!(places(&quiet), []);
+    let many: String = (0..4)
+        .map(|n| ands(128).replace("\"a\"", &format!("\"a{n}\"")))
+        .collect();
+    assert_eq!(places(&many), []);
+    for text in [brackets(15), ands(256), ors(256), elses(16)] {
+        assert_eq!(places(&text), [], "{text:.80}");
+        let authority = Authority::new(&[(Layer::Project, text.as_str())]).expect("it is valid");
+        let request = Request::of_tool(Role::Planner, "view", "src").expect("a tool");
+        assert_eq!(authority.judge(&request).policy, "a", "{text:.80}");
+    }
+}

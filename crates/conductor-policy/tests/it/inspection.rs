@@ -780,3 +780,30 @@ fn a_hint_of_a_secret_counts_where_it_hides_other_lines() {
     assert_eq!(of("a.txt", "", &format!("a\n{head}")), []);
     assert_eq!(of("a.txt", "", "password=correcthorse\n"), []);
 }
+
+/// S-48: hostile: a file can be made of nothing but what is objected to. What is listed is bounded, which is
+/// objected to, too; what is the same twice does not count twice.
+#[test]
+fn objections_without_end_are_cut_and_it_is_said() {
+    let hidden = "\u{200b}\n".repeat(300_000);
+    let found = whole("src/a.rs", "", &hidden);
+    assert!((200 * 5..200 * 20).contains(&found.len()), "{}", found.len());
+    let unfinished = Objection {
+        path: String::new(),
+        line: 0,
+        subject: Subject::Unfinished,
+        severity: Severity::Violation,
+        evidence: "more than 2000, so that the rest was not looked at".to_owned(),
+    };
+    assert_eq!(found[0], unfinished);
+    let all = whole("src/a.rs", "", &"\u{200b}\n".repeat(2_000));
+    assert_eq!((all.len(), all.contains(&unfinished)), (2_000, false));
+    let token = token();
+    let many = format!("{}\nb\u{200b}\n", format!("{token} ").repeat(5_000));
+    let lines: Vec<usize> = of("src/a.rs", "", &many).iter().map(|it| it.0).collect();
+    assert_eq!(
+        lines,
+        [1, 1, 2],
+        "one for all tokens of the line, one for its length"
+    );
+}

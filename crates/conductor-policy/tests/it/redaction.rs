@@ -247,6 +247,9 @@ fn hostile_text_neither_fills_memory_nor_takes_for_ever() {
         "-----END ",
         "sk-",
         "MTA",
+        "ghs_",
+        "-eyJ",
+        ":5432:",
     ] {
         let text = hostile.repeat(20_000 / hostile.len());
         let cuts: Vec<usize> = (0..text.len()).step_by(4096).collect();
@@ -295,6 +298,7 @@ fn a_key_that_streams_by_is_redacted_as_a_whole() {
     let redactor = redactor();
     let head = "-----BEGIN PRIVATE KEY-----\n";
     let foot = "-----END PRIVATE KEY-----";
+    let line = "-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\\n";
     let body = |lines: usize| "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n".repeat(lines);
     for text in [
         format!("a {head}{}", body(3)),
@@ -307,6 +311,12 @@ fn a_key_that_streams_by_is_redacted_as_a_whole() {
             body(3),
             body(3)
         ),
+        // What stands in a key, and before it, says nothing of what stands behind it on its line.
+        format!("a {line} authorization {foot} bearer oneword8\n"),
+        format!("a {line} docker login {foot} -p Tr0ub4dor&3\n"),
+        format!("docker login {line} {foot} -p Tr0ub4dor&3\n"),
+        format!("a {line} 123456789{foot}:AAHk3Qz9xW7yLm2Np4Rs6Tv8Bc0Df1Gh3Jk\n"),
+        format!("a {line} login {foot}password correcthorse9\n"),
     ] {
         for chunk in [1, 97, 4096] {
             if chunk == 1 && text.len() > 1000 {
