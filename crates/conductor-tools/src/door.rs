@@ -90,10 +90,8 @@ pub async fn over_pipes<S: Shelf>(
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> io::Result<()> {
-    let running = match server
-        .serve_with_ct(Pipes::new(read, write), lease.ended.clone())
-        .await
-    {
+    let pipes = Pipes::new(read, write, server.clone());
+    let running = match server.serve_with_ct(pipes, lease.ended.clone()).await {
         Ok(running) => running,
         // A client that leaves before it has said anything is no error of ours.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -8,6 +8,7 @@
 pub mod offers;
 mod arguments;
 pub mod server;
+mod seats;
 mod pipes;
 pub mod listen;
 pub mod door;

@@ -1,7 +1,8 @@
 //! Carries messages over two pipes, one a line: answers what is no message, and reads on only while there is room.
 //!
 //! A client that does not read its answers is not read either: what it asked and what it was answered waits in the pipes,
-//! not in memory. This module does not know what is asked, nor what is answered to it.
+//! not in memory. A call that is refused here is logged all the same. This module does not know what is asked, nor what is
+//! answered to it.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,7 +21,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::sync::Notify;
 
 use crate::door::MAX_MESSAGE;
-use crate::server::{CALL, CALL_TOO_LONG, too_long};
+use crate::seats::MAX_UNDER_WAY;
+use crate::server::{CALL, CALL_TOO_LONG, Server, Shelf, too_long};
 
 /// The longest id of a request; it is repeated in the answer.
 const MAX_ID: usize = 256;
@@ -28,9 +30,7 @@ const MAX_ID: usize = 256;
 /// How much is kept of what stands at the top of a message that is too long.
 const MAX_OUTLINE: usize = 4096;
 
-/// How many requests may be without a written answer, and how many bytes they and their answers may have, for more to be
-/// read.
-const MAX_UNDER_WAY: usize = 64;
+/// How many bytes requests without a written answer, and their answers, may have for more to be read.
 const MAX_HELD: usize = 8 * 1024 * 1024;
 
 /// Stands before the first line of clients that write for editors.
@@ -39,27 +39,31 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 type Writing = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
 /// Two pipes; waiting for a message can be given up at any time, and nothing of it is lost.
-pub(crate) struct Pipes<R, W> {
+pub(crate) struct Pipes<R, W, S> {
     read: BufReader<R>,
     line: Line,
     /// The answer to what was no message; nothing more is read before it is written.
     reply: Option<Writing>,
     write: Arc<tokio::sync::Mutex<W>>,
     under_way: Arc<UnderWay>,
+    /// Takes note of the calls that are refused here.
+    server: Server<S>,
 }
 
-impl<R, W> Pipes<R, W>
+impl<R, W, S> Pipes<R, W, S>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
+    S: Shelf,
 {
-    pub(crate) fn new(read: R, write: W) -> Self {
+    pub(crate) fn new(read: R, write: W, server: Server<S>) -> Self {
         Self {
             read: BufReader::new(read),
             line: Line::default(),
             reply: None,
             write: Arc::new(tokio::sync::Mutex::new(write)),
             under_way: Arc::default(),
+            server,
         }
     }
 
@@ -95,12 +99,28 @@ where
             write.flush().await
         })
     }
+
+    /// Answers what is refused, and logs it first where it is a call (TOOL-4).
+    fn refuse(&self, mut wrong: Wrong) -> Writing {
+        let call = wrong.call.take();
+        let why = wrong.why.clone();
+        let answering = self.write(&wrong.answer());
+        let server = self.server.clone();
+        Box::pin(async move {
+            if let Some(parameters) = call {
+                // Whether the log takes it or not, the call is refused.
+                let _noted = server.note(*parameters, &why).await;
+            }
+            answering.await
+        })
+    }
 }
 
-impl<R, W> Transport<RoleServer> for Pipes<R, W>
+impl<R, W, S> Transport<RoleServer> for Pipes<R, W, S>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
+    S: Shelf,
 {
     type Error = io::Error;
 
@@ -142,7 +162,7 @@ where
             };
             match taken {
                 Ok(message) => return Some(message),
-                Err(wrong) => self.reply = Some(self.write(&wrong.answer())),
+                Err(wrong) => self.reply = Some(self.refuse(wrong)),
             }
         }
     }
@@ -225,6 +245,7 @@ impl Line {
                 id: None,
                 code: ErrorCode::PARSE_ERROR,
                 why: format!("this is no JSON: {error}"),
+                call: None,
             }),
         }
     }
@@ -255,7 +276,21 @@ fn no_message(value: &Value, why: String) -> Read {
         id: id.and_then(|id| RequestId::deserialize(id).ok()),
         code: ErrorCode::INVALID_REQUEST,
         why,
+        call: None,
     })
+}
+
+/// Returns the parameters of a request that is a call of a tool.
+fn called(request: ClientRequest) -> Option<Value> {
+    if let ClientRequest::CallToolRequest(call) = request {
+        return Some(serde_json::to_value(call.params).unwrap_or_default());
+    }
+    if let ClientRequest::CustomRequest(call) = request
+        && [CALL, CALL_TOO_LONG].contains(&call.method.as_str())
+    {
+        return Some(call.params.unwrap_or_default());
+    }
+    None
 }
 
 /// What stands at the top of an object, taken down while all of it passes by: an id may stand at its end.
@@ -292,6 +327,8 @@ struct Wrong {
     id: Option<RequestId>,
     code: ErrorCode,
     why: String,
+    /// The parameters, where it is a call that could be read.
+    call: Option<Box<Value>>,
 }
 
 impl Wrong {
@@ -343,9 +380,20 @@ impl UnderWay {
 
     /// Takes a message in; one that is taken back will not be answered.
     fn take(&self, message: ClientJsonRpcMessage, length: usize) -> Result<ClientJsonRpcMessage, Wrong> {
-        match &message {
-            JsonRpcMessage::Request(request) => self.expect(&request.id, length)?,
-            JsonRpcMessage::Notification(told) => {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                return match self.expect(&request.id, length) {
+                    Ok(()) => Ok(JsonRpcMessage::Request(request)),
+                    // Its id would be taken for another's, or is too long to be repeated.
+                    Err(why) => Err(Wrong {
+                        id: None,
+                        code: ErrorCode::INVALID_REQUEST,
+                        why,
+                        call: called(request.request).map(Box::new),
+                    }),
+                };
+            }
+            JsonRpcMessage::Notification(ref told) => {
                 if let ClientNotification::CancelledNotification(back) = &told.notification
                     && let Some(id) = &back.params.request_id
                 {
@@ -357,19 +405,15 @@ impl UnderWay {
         Ok(message)
     }
 
-    fn expect(&self, id: &RequestId, length: usize) -> Result<(), Wrong> {
-        let wrong = |why| Wrong {
-            id: None,
-            code: ErrorCode::INVALID_REQUEST,
-            why,
-        };
+    /// Counts a request until it is answered; tells why it cannot be.
+    fn expect(&self, id: &RequestId, length: usize) -> Result<(), String> {
         if is_too_long(id) {
-            return Err(wrong(format!("an id has at most {MAX_ID} bytes")));
+            return Err(format!("an id has at most {MAX_ID} bytes"));
         }
         let mut account = self.account();
         // Nobody could tell their answers apart, and only one would be counted.
         if account.unanswered.contains_key(id) {
-            return Err(wrong("a request of the same id waits for its answer".to_owned()));
+            return Err("a request of the same id waits for its answer".to_owned());
         }
         account.unanswered.insert(id.clone(), length);
         account.held += length;

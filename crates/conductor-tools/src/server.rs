@@ -1,5 +1,5 @@
-//! Answers a client's messages: what is there, and what came of a call. Stateless but for what the shelf keeps and for how
-//! many calls are under way.
+//! Answers a client's messages: what is there, and what came of a call. Stateless but for what the shelf keeps and for who
+//! has a seat.
 //!
 //! This module does not know which tools there are, nor what carries the messages.
 
@@ -14,9 +14,9 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use crate::door::MAX_MESSAGE;
+use crate::seats::{CALLS, Seat, Seats};
 
 /// Tools that can be listed and called.
 #[async_trait]
@@ -50,9 +50,6 @@ impl Progress {
     }
 }
 
-/// How many calls may be under way at once; an agent that waits for its answers has far fewer.
-const CALLS: usize = 16;
-
 /// The method that calls a tool.
 pub(crate) const CALL: &str = "tools/call";
 
@@ -63,8 +60,7 @@ pub(crate) const CALL_TOO_LONG: &str = "tools/call, too long";
 /// Serves a shelf.
 pub struct Server<S> {
     shelf: Arc<S>,
-    /// A call has one until it is done, also where nobody waits for its answer any more.
-    seats: Arc<Semaphore>,
+    seats: Arc<Seats>,
 }
 
 impl<S> Clone for Server<S> {
@@ -87,16 +83,43 @@ impl<S: Shelf> Server<S> {
     pub fn new(shelf: S) -> Self {
         Self {
             shelf: Arc::new(shelf),
-            seats: Arc::new(Semaphore::new(CALLS)),
+            seats: Arc::default(),
         }
     }
 
     /// Takes note of what a client sent and nobody could read: it may have been a call, and every call is logged (TOOL-4).
+    /// It waits for no seat, since whoever sent it may be gone by then.
     pub(crate) async fn note(&self, parameters: Value, reason: &str) -> Option<CallToolResult> {
-        match self.seats.try_acquire() {
-            Ok(_seat) => self.shelf.misfit(parameters, reason).await,
-            Err(_all_taken) => Some(busy()),
+        self.note_from(self.seats.at_once(), parameters, reason).await
+    }
+
+    async fn note_from(
+        &self,
+        seat: Option<Seat<'_>>,
+        parameters: Value,
+        reason: &str,
+    ) -> Option<CallToolResult> {
+        if seat.is_none() {
+            drop(parameters);
+            return Some(self.refuse().await);
         }
+        self.shelf.misfit(parameters, reason).await
+    }
+
+    /// Refuses a call that has no seat; it is logged all the same (TOOL-4), in one line with those that were refused with it.
+    async fn refuse(&self) -> CallToolResult {
+        let Some(line) = self.seats.refuse().await else {
+            return busy();
+        };
+        let refused = line.refused;
+        let reason = format!(
+            "busy: {CALLS} calls were under way already; refused, or taken back while they waited: {refused}"
+        );
+        let failed = self.shelf.misfit(Value::Null, &reason).await;
+        if failed.is_none() {
+            line.written();
+        }
+        failed.unwrap_or_else(busy)
     }
 }
 
@@ -106,7 +129,8 @@ pub(crate) fn too_long() -> String {
 }
 
 fn busy() -> CallToolResult {
-    let busy = format!("busy: {CALLS} calls are under way already; wait for one and try again");
+    let busy =
+        format!("busy: {CALLS} calls are under way already and others wait; wait for one and try again");
     CallToolResult::error(vec![ContentBlock::text(busy)])
 }
 
@@ -141,15 +165,16 @@ impl<S: Shelf> ServerHandler for Server<S> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Not a call yet: nothing is done, so nothing is logged, or the log would take the flood instead.
-        let Ok(_seat) = self.seats.try_acquire() else {
-            return Ok(busy().into());
+        let Some(_seat) = self.seats.wait(&context.ct).await else {
+            // Its arguments may be long, and the log may take its time.
+            drop(request);
+            return Ok(self.refuse().await.into());
         };
         let token = context.meta.get_progress_token();
         let progress = Progress(token.map(|token| (context.peer.clone(), token)));
         let arguments = request.arguments.unwrap_or_default();
-        // A call that its client took back is done to its end all the same: what it began may have been done already, and
-        // every call is logged (TOOL-4). The answer to such a call is dropped by whoever carries the messages.
+        // A call that its client took back from now on is done to its end all the same: what it began may have been done
+        // already, and every call is logged (TOOL-4). Its answer is dropped by whoever carries the messages.
         let answer = self.shelf.call(&request.name, arguments, &progress).await;
         // A name that nobody gave may be of any length, and is not repeated.
         let unknown = || ErrorData::invalid_params("there is no tool of this name", None);
@@ -161,7 +186,7 @@ impl<S: Shelf> ServerHandler for Server<S> {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let parameters = request.params.unwrap_or_default();
         let (code, reason) = match request.method.as_str() {
@@ -172,7 +197,8 @@ impl<S: Shelf> ServerHandler for Server<S> {
                 return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, unknown, None));
             }
         };
-        let answer = self.note(parameters, &reason).await;
+        let seat = self.seats.wait(&context.ct).await;
+        let answer = self.note_from(seat, parameters, &reason).await;
         let answer = answer.ok_or_else(|| ErrorData::new(code, reason, None))?;
         let answer = serde_json::to_value(answer);
         answer

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use conductor_domain::role::Role;
-use conductor_tools::{Lease, Offers, Server, door};
+use conductor_tools::{Lease, Offers, Server, Shelf, door};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines,
+};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::told::Told;
@@ -96,73 +98,179 @@ async fn a_stranger_is_told_once_and_hung_up_on() {
     assert!(heard.matches("HTTP/1.1 401").count() <= 1, "{heard}");
 }
 
-/// TOOL-1, TOOL-4: of many calls at once so many are made, the rest are told to try again and reach no tool; when some are
-/// done, others are served.
+/// TOOL-1, TOOL-4: of many calls at once so many are made, the rest wait and reach no tool; when some are done, they are made.
 #[tokio::test]
 async fn of_many_calls_at_once_only_so_many_are_under_way() {
     let told = Told::new();
     let (address, lease) = open(told.clone()).await;
     let mut under_way = tokio::task::JoinSet::new();
-    for id in 0..16 {
-        let words = request(address, &lease, &viewing(id, "held"));
-        under_way.spawn(async move {
+    let ask = |id, path| {
+        let words = request(address, &lease, &viewing(id, path));
+        async move {
             let mut stream = TcpStream::connect(address).await.expect("it listens");
             said(&mut stream, &words).await
-        });
+        }
+    };
+    for id in 0..16 {
+        under_way.spawn(ask(id, "held"));
     }
     until_asked(&told, 16).await;
+    let mut waiting = tokio::task::JoinSet::new();
     for id in 16..20 {
-        let mut stream = TcpStream::connect(address).await.expect("it listens");
-        let answer = said(&mut stream, &request(address, &lease, &viewing(id, "a"))).await;
-        assert!(
-            answer.contains("busy") && answer.contains("try again") && answer.contains(r#""isError":true"#),
-            "{answer}"
-        );
+        waiting.spawn(ask(id, "a"));
     }
+    let early = tokio::time::timeout(Duration::from_millis(300), waiting.join_next()).await;
+    assert!(early.is_err(), "one was answered beside them");
     assert_eq!(told.asked().len(), 16, "a tool was called beside them");
     told.go_on.notify_waiters();
     while let Some(answer) = under_way.join_next().await {
         let answer = answer.expect("no panic");
         assert!(answer.contains("held"), "{answer}");
     }
-    let mut stream = TcpStream::connect(address).await.expect("it listens");
-    let answer = said(&mut stream, &request(address, &lease, &viewing(20, "a"))).await;
-    assert!(answer.contains("content of a"), "{answer}");
+    while let Some(answer) = waiting.join_next().await {
+        let answer = answer.expect("no panic");
+        assert!(answer.contains("content of a"), "{answer}");
+    }
+    assert_eq!(told.misfits(), []);
+}
+
+type Heard = Lines<BufReader<DuplexStream>>;
+
+/// A client on pipes that said these lines after its greeting, which was answered.
+async fn client<S: Shelf>(server: Server<S>, lease: &Lease, said: &[String]) -> (DuplexStream, Heard) {
+    let (mut write, there) = tokio::io::duplex(1 << 20);
+    let (here, read) = tokio::io::duplex(1 << 20);
+    let lease = lease.clone();
+    tokio::spawn(async move { door::over_pipes(server, &lease, there, here).await });
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello });
+    let greeted = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let words = format!("{hello}\n{greeted}\n{}\n", said.join("\n"));
+    write.write_all(words.as_bytes()).await.expect("written");
+    let mut heard = BufReader::new(read).lines();
+    let answer = next(&mut heard).await;
+    assert!(answer.contains("serverInfo"), "{answer}");
+    (write, heard)
+}
+
+async fn next(heard: &mut Heard) -> String {
+    let line = tokio::time::timeout(FOR_EVER, heard.next_line()).await;
+    line.expect("in time").expect("read").expect("a line")
+}
+
+fn views(ids: std::ops::Range<u64>, path: &str) -> Vec<String> {
+    ids.map(|id| viewing(id, path).to_string()).collect()
+}
+
+fn shared(told: &Arc<Told>) -> (Server<Offers>, Lease) {
+    let server = Server::new(Offers::to_role(Role::Planner, told.clone()));
+    (server, Lease::grant().expect("a lease"))
 }
 
 /// TOOL-1: the same over two pipes, where one client sends everything without waiting.
 #[tokio::test]
 async fn one_client_on_pipes_has_no_more_under_way() {
     let told = Told::new();
-    let (mut write, there) = tokio::io::duplex(1 << 20);
-    let (here, read) = tokio::io::duplex(1 << 20);
-    let lease = Lease::grant().expect("a lease");
-    let server = Server::new(Offers::to_role(Role::Planner, told.clone()));
-    tokio::spawn(async move { door::over_pipes(server, &lease, there, here).await });
-    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-    let mut lines =
-        vec![json!({ "jsonrpc": "2.0", "id": 1000, "method": "initialize", "params": hello }).to_string()];
-    lines.push(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
-    lines.extend((0..100).map(|id| viewing(id, "held").to_string()));
-    write
-        .write_all((lines.join("\n") + "\n").as_bytes())
-        .await
-        .expect("written");
-    let mut heard = BufReader::new(read).lines();
-    let mut busy = 0;
-    // The greeting's answer, and one for each call that found no room.
-    for _ in 0..=84 {
-        let line = tokio::time::timeout(FOR_EVER, heard.next_line()).await;
-        let line = line.expect("in time").expect("read").expect("a line");
-        busy += usize::from(line.contains("busy") && line.contains("try again"));
+    let (server, lease) = shared(&told);
+    let (_write, mut heard) = client(server, &lease, &views(0..96, "held")).await;
+    for made in 1..=6 {
+        until_asked(&told, 16 * made).await;
+        let early = tokio::time::timeout(Duration::from_millis(50), heard.next_line()).await;
+        assert!(early.is_err(), "one was answered beside them");
+        assert_eq!(told.asked().len(), 16 * made, "a tool was called beside them");
+        told.go_on.notify_waiters();
+        for _ in 0..16 {
+            let answer = next(&mut heard).await;
+            assert!(answer.contains("held"), "{answer}");
+        }
     }
-    assert_eq!((busy, told.asked().len()), (84, 16));
+}
+
+/// TOOL-1: calls that are sent without waiting for answers are all made, and those that cannot be read are all logged.
+#[tokio::test]
+async fn calls_that_are_sent_ahead_are_all_made() {
+    let told = Told::new();
+    let (server, lease) = shared(&told);
+    let mut lines = views(0..400, "a");
+    lines.extend((400..500).map(|id| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "view", "arguments": 5 } })
+            .to_string()
+    }));
+    let (_write, mut heard) = client(server, &lease, &lines).await;
+    let mut made = 0;
+    let mut unfit = 0;
+    for _ in 0..500 {
+        let answer = next(&mut heard).await;
+        made += usize::from(answer.contains("content of a"));
+        unfit += usize::from(answer.contains("must be an object"));
+    }
+    assert_eq!((made, unfit), (400, 100));
+    assert_eq!((told.asked().len(), told.misfits().len()), (400, 100));
+}
+
+/// How many calls the log says were refused because others were under way.
+fn refused(told: &Told) -> usize {
+    let misfits = told.misfits();
+    let count = |reason: &str| {
+        let count = reason.starts_with("busy").then(|| reason.rsplit(": ").next())?;
+        count?.parse::<usize>().ok()
+    };
+    misfits.iter().filter_map(|call| count(&call.reason)).sum()
+}
+
+/// TOOL-4, S-44: where more wait than there is room for, the rest are told to try again, reach no tool, and stand in the log by
+/// their number.
+#[tokio::test]
+async fn calls_that_may_not_even_wait_are_refused_and_logged() {
+    let told = Told::new();
+    let (server, lease) = shared(&told);
+    let (_first, mut heard) = client(server.clone(), &lease, &views(0..64, "held")).await;
+    until_asked(&told, 16).await;
+    let early = tokio::time::timeout(Duration::from_millis(300), heard.next_line()).await;
+    assert!(early.is_err(), "one had no room");
+    let (_second, mut heard) = client(server, &lease, &views(0..50, "a")).await;
+    for _ in 0..50 {
+        let answer = next(&mut heard).await;
+        let is_refusal = answer.contains("busy") && answer.contains("try again");
+        assert!(is_refusal && answer.contains(r#""isError":true"#), "{answer}");
+    }
+    assert_eq!((told.asked().len(), refused(&told)), (16, 50));
+}
+
+/// TOOL-4: a call that is taken back while it waits, by its client or by the end of the lease, is not made any more, and
+/// stands in the log.
+#[tokio::test]
+async fn a_call_that_is_taken_back_while_it_waits_is_logged_and_not_made() {
+    let told = Told::new();
+    let (server, lease) = shared(&told);
+    let mut lines = views(0..16, "held");
+    lines.extend(views(16..18, "a"));
+    lines.push(
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 16 } })
+            .to_string(),
+    );
+    lines.push(json!({ "jsonrpc": "2.0", "id": "list", "method": "tools/list" }).to_string());
+    let (_write, mut heard) = client(server, &lease, &lines).await;
+    let answer = next(&mut heard).await;
+    assert!(answer.contains(r#""id":"list""#), "{answer}");
+    let until_refused = async |calls| {
+        let told = async {
+            while refused(&told) < calls {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(FOR_EVER, told)
+            .await
+            .expect("all are logged");
+    };
+    until_refused(1).await;
+    lease.end();
+    until_refused(2).await;
     told.go_on.notify_waiters();
     for _ in 0..16 {
-        let line = tokio::time::timeout(FOR_EVER, heard.next_line()).await;
-        let line = line.expect("in time").expect("read").expect("a line");
-        assert!(line.contains("held"), "{line}");
+        next(&mut heard).await;
     }
+    assert_eq!((told.asked().len(), refused(&told)), (16, 2));
 }
 
 /// Says one line after the other on two small pipes, and counts the bytes that were taken.

@@ -447,6 +447,46 @@ async fn an_id_is_taken_until_it_is_answered() {
     assert_eq!(told.asked().len(), 2);
 }
 
+/// TOOL-4: a call that is refused for its id is logged like any other, though its answer can name none.
+#[tokio::test]
+async fn a_call_that_is_refused_for_its_id_is_logged() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Planner, told.clone()).await;
+    let call = |id: &str, path: &str| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": "view", "arguments": { "path": path } } })
+    };
+    let long = "x".repeat(257);
+    let mut too_long = call("a", "c");
+    too_long["params"]["padding"] = json!("x".repeat(21 << 20));
+    let mut unreadable = call(&long, "d");
+    unreadable["params"]["arguments"] = json!("d");
+    client.say(&call("a", "held").to_string()).await;
+    // What is no call is refused alike, and no entry of the log.
+    let listing = json!({ "jsonrpc": "2.0", "id": long, "method": "tools/list" });
+    for refused in [call("a", "b"), too_long, call(&long, "c"), unreadable, listing] {
+        client.say(&refused.to_string()).await;
+        assert_eq!(client.hear_refusal().await, refusal(-32600, Value::Null));
+    }
+    told.go_on.notify_one();
+    assert_eq!(client.hear().await["id"], "a");
+    let misfit = |tool, parameters: Value, reason: &str| Misfit {
+        tool,
+        arguments: parameters.to_string(),
+        reason: reason.to_owned(),
+    };
+    let viewing = |arguments: Value| json!({ "name": "view", "arguments": arguments });
+    let same = "a request of the same id waits for its answer";
+    let endless = "an id has at most 256 bytes";
+    let logged = [
+        misfit("view", viewing(json!({ "path": "b" })), same),
+        misfit("unknown", Value::Null, same),
+        misfit("view", viewing(json!({ "path": "c" })), endless),
+        misfit("view", viewing(json!("d")), endless),
+    ];
+    assert_eq!((told.asked().len(), told.misfits()), (1, logged.to_vec()));
+}
+
 /// Ten thousand calls: each is answered, in bounded memory, by one server.
 #[tokio::test]
 async fn many_calls_are_all_answered() {
