@@ -166,9 +166,10 @@ async fn passing(
         .text()
         .await?;
     let commits: Vec<&str> = between.lines().collect();
-    let kept: HashSet<&ObjectId> = whole
+    // A name leaves like what it names: what is kept under another name was brought under this one all the same.
+    let kept: HashSet<(&[u8], &ObjectId)> = whole
         .iter()
-        .filter_map(|change| change.new.as_ref().map(|end| &end.id))
+        .filter_map(|change| change.new.as_ref().map(|end| (change.path.as_slice(), &end.id)))
         .collect();
     let mut passing: Vec<Change> = Vec::new();
     // One commit alone is the whole difference.
@@ -179,7 +180,7 @@ async fn passing(
             change
                 .new
                 .as_ref()
-                .is_some_and(|brought| !kept.contains(&brought.id))
+                .is_some_and(|brought| !kept.contains(&(change.path.as_slice(), &brought.id)))
         }));
         if passing.len() > most {
             return Err(too_many(most));

@@ -163,11 +163,13 @@ impl<'a> Quarantine<'a> {
     async fn check_paths(&self, tree: &ObjectId, parent: &ObjectId, limits: Limits) -> Result<(), Error> {
         // Trees that name each other several times hold more paths than git can compare: it would take all memory first.
         let before = format!("{parent}^{{tree}}");
-        let [before, after] = paths::count(|verb| self.call(verb), [&before, tree.as_str()]).await?;
+        let counted = paths::count(|verb| self.call(verb), [&before, tree.as_str()]).await;
+        let [before, after] = counted.map_err(too_large)?;
         if after.saturating_sub(before) > limits.paths as u64 {
             return Err(too_many(limits.paths));
         }
-        let raw = compare(self.call("diff-tree"), parent.as_str(), tree.as_str()).await?;
+        let raw = compare(self.call("diff-tree"), parent.as_str(), tree.as_str()).await;
+        let raw = raw.map_err(too_large)?;
         let changes = parse(&raw, limits.paths)?;
         let blobs = Blobs::measure(self.call("cat-file"), &named(&changes)).await?;
         let size = |side: &Option<Entry>| side.as_ref().and_then(|entry| blobs.size(&entry.id));
@@ -182,6 +184,15 @@ impl<'a> Quarantine<'a> {
         }
         Ok(())
     }
+}
+
+/// Says of what git cannot even list that it is the snapshot that is too large.
+fn too_large(error: Error) -> Error {
+    if let Error::OutputTooLarge { limit, .. } = error {
+        let limit = format!("{limit} bytes of paths");
+        return Error::SnapshotTooLarge { limit };
+    }
+    error
 }
 
 /// Moves the files of a pack into place, its index last, because the index is what makes git see it.

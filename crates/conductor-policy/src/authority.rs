@@ -42,6 +42,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 
 /// What the deepest policy that may be written takes to be followed, several times over.
 const STACK: usize = 32 * 1024 * 1024;
+/// A policy that nests no deeper is followed on any thread's own stack.
+const SHALLOW: usize = 64;
 
 /// What decides when no policy does.
 const NOBODY: &str = "deny-by-default";
@@ -100,6 +102,8 @@ pub struct Authority {
     policies: BTreeMap<Action, PolicySet>,
     rules: BTreeMap<String, Rule>,
     version: Digest,
+    /// Whether one of them may need more stack than a thread has.
+    is_deep: bool,
 }
 
 impl Authority {
@@ -133,7 +137,9 @@ impl Authority {
                 .iter()
                 .map(|(layer, text)| (*layer, Digest::of(text.as_bytes()))),
         );
+        let mut is_deep = false;
         for (layer, text) in layers {
+            is_deep |= flaw::of_depth(layer, text).is_ok_and(|depth| depth > SHALLOW);
             for (rule, policy, at) in read(layer, text)? {
                 if rules
                     .get(&rule.id)
@@ -157,6 +163,7 @@ impl Authority {
             policies,
             rules,
             version,
+            is_deep,
         })
     }
 
@@ -199,7 +206,8 @@ impl Authority {
                 removed.map_err(|error| unfit(format!("`{}` could not be lifted: {error}", rule.id)))?;
             }
         }
-        let response = Authorizer::new().is_authorized(&asked, &policies, &entities);
+        let ask = || Authorizer::new().is_authorized(&asked, &policies, &entities);
+        let response = if self.is_deep { with_stack(ask) } else { ask() };
         // A policy that could not be evaluated must not count as one that did not apply.
         if let Some(error) = response.diagnostics().errors().next() {
             return Err(unfit(format!("a policy could not be evaluated: {error}")));
@@ -306,10 +314,8 @@ fn placed<'a>(set: &'a PolicySet, text: &str) -> Vec<(usize, &'a cedar_policy::P
 
 /// Reads one layer: every policy valid, with an id of its own and a reason, and where it begins.
 fn read(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usize)>, Vec<Flaw>> {
-    match flaw::of_depth(layer, text) {
-        Some(flaw) => Err(vec![flaw]),
-        None => with_stack(|| read_shallow(layer, text)),
-    }
+    flaw::of_depth(layer, text).map_err(|flaw| vec![flaw])?;
+    with_stack(|| read_bounded(layer, text))
 }
 
 /// Gives Cedar, which calls itself for whatever stands within something else, the stack that it needs for what may be written.
@@ -317,7 +323,7 @@ fn with_stack<T>(follow: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, follow)
 }
 
-fn read_shallow(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usize)>, Vec<Flaw>> {
+fn read_bounded(layer: Layer, text: &str) -> Result<Vec<(Rule, cedar_policy::Policy, usize)>, Vec<Flaw>> {
     let set = PolicySet::from_str(text).map_err(|errors| flaw::of_parsing(layer, text, &errors))?;
     let mut flaws = Vec::new();
     let result = Validator::new(SCHEMA.clone()).validate(&set, ValidationMode::Strict);

@@ -6,18 +6,21 @@
 //!
 //! This module does not know how trees are read, who is asked, or what a run does while it waits.
 
+mod objection;
 pub mod pattern;
 pub mod class;
 pub(crate) mod path;
 
 use std::collections::BTreeSet;
 
-use conductor_domain::diff::{FindingKind, MOST_FINDINGS, Severity};
+use conductor_domain::diff::{FindingKind, Severity};
 
 use crate::hidden;
 use crate::redact::Redactor;
 use crate::secret::live::LiveSecrets;
-use crate::secret::{Certainty, Sighting};
+use crate::secret::{Certainty, Sighting, armour};
+use objection::Objections;
+pub use objection::{Objection, Subject};
 use pattern::Pattern;
 
 /// One changed path.
@@ -82,50 +85,6 @@ impl Default for Limits {
     }
 }
 
-/// Something that keeps a change from being pushed as it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Objection {
-    /// Where; empty for the change as a whole.
-    pub path: String,
-    /// The line, from 1; zero for the file as a whole.
-    pub line: usize,
-    /// What it is about.
-    pub subject: Subject,
-    /// What follows.
-    pub severity: Severity,
-    /// What was seen, redacted.
-    pub evidence: String,
-}
-
-/// What an objection is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
-    /// What the comparison of the trees marked, a forbidden path, or one outside the plan.
-    Tree(FindingKind),
-    /// A secret in an added line.
-    Secret,
-    /// A file for an environment, where secrets live.
-    EnvironmentFile,
-    /// A file that decides what the tests are (S-19).
-    Harness,
-    /// A binary file over the limit.
-    LargeBinary,
-    /// A file over the limit, or too large to be read at all.
-    LargeFile,
-    /// A line that nobody can read.
-    LongLine,
-    /// Characters that are not seen, or that turn the direction of text; also a text that is shown as a binary.
-    HiddenText,
-    /// A path of letters from scripts that look alike.
-    MixedScripts,
-    /// An operator's pattern, by its name.
-    Pattern(String),
-    /// More files than a person can judge.
-    ManyFiles,
-    /// So much to object to that not all of the change was looked at.
-    Unfinished,
-}
-
 /// What a person would not see of a rendered difference; see [`Inspector::unshown`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unshown {
@@ -145,8 +104,6 @@ pub struct Inspector {
 
 /// Evidence longer than this is cut, visibly.
 const LONGEST_EVIDENCE: usize = 160;
-/// More objections than that nobody reads; whoever counts only some of them still has enough.
-const MOST: usize = 10 * MOST_FINDINGS;
 
 impl Inspector {
     /// Makes an inspector with an operator's limits and patterns, and the secrets of this instance.
@@ -161,7 +118,16 @@ impl Inspector {
     /// Lists everything to object to, sorted; `plan` lists the files that were approved (S-51). Far behind what anybody reads it
     /// looks no further, because a file can be made of nothing else, and objects to that.
     pub fn inspect(&self, changes: &[Change<'_>], plan: &[String]) -> Vec<Objection> {
-        let mut objections = BTreeSet::new();
+        self.list(changes, plan, |_any| true)
+    }
+
+    /// Lists what to object to in what was taken out again, and leaves with the commits that brought it.
+    pub fn inspect_passing(&self, changes: &[Change<'_>]) -> Vec<Objection> {
+        self.list(changes, &[], Subject::leaves_with_history)
+    }
+
+    fn list(&self, changes: &[Change<'_>], plan: &[String], counts: fn(&Subject) -> bool) -> Vec<Objection> {
+        let mut objections = Objections::new(counts);
         if changes.len() > self.limits.files {
             objections.insert(Objection {
                 path: String::new(),
@@ -172,7 +138,7 @@ impl Inspector {
             });
         }
         for change in changes {
-            if objections.len() > MOST {
+            if objections.is_full() {
                 break;
             }
             names(change, plan, &mut objections);
@@ -184,17 +150,7 @@ impl Inspector {
                 self.content(change, &mut objections);
             }
         }
-        // Not left to be counted by whoever asks: some objections do not count everywhere.
-        if objections.len() > MOST {
-            objections.insert(Objection {
-                path: String::new(),
-                line: 0,
-                subject: Subject::Unfinished,
-                severity: Severity::Violation,
-                evidence: format!("more than {MOST}, so that the rest was not looked at"),
-            });
-        }
-        objections.into_iter().collect()
+        objections.list()
     }
 
     /// Counts what a person would not see of a rendered difference, because it is taken out as a secret (S-47, S-49).
@@ -233,8 +189,8 @@ impl Inspector {
 
     /// Judges the words of a path that is new: it leaves with the commit as its content does, and is taken out of what people
     /// are shown of it (SEC-4, S-47).
-    fn secret_names(&self, change: &Change<'_>, objections: &mut BTreeSet<Objection>) {
-        for sighting in self.redactor.sight(change.path.as_bytes()) {
+    fn secret_names(&self, change: &Change<'_>, objections: &mut Objections) {
+        for sighting in self.sight(change.path.as_bytes()) {
             let severity = match sighting.certainty {
                 Certainty::Certain => Severity::Violation,
                 Certainty::Likely => Severity::NeedsApproval,
@@ -250,7 +206,24 @@ impl Inspector {
         }
     }
 
-    fn sizes(&self, change: &Change<'_>, objections: &mut BTreeSet<Objection>) {
+    /// Finds secrets, also those that stand in what only looks like a key: people are shown one mark for all of it, but it
+    /// leaves as what it is.
+    fn sight(&self, text: &[u8]) -> Vec<Sighting> {
+        let mut found = Vec::new();
+        for sighting in self.redactor.sight(text) {
+            if sighting.kind == armour::KIND && sighting.certainty == Certainty::Hinted {
+                let inside = self.redactor.sight_in_keys(&text[sighting.range.clone()]);
+                found.extend(inside.into_iter().map(|inner| Sighting {
+                    range: sighting.range.start + inner.range.start..sighting.range.start + inner.range.end,
+                    ..inner
+                }));
+            }
+            found.push(sighting);
+        }
+        found
+    }
+
+    fn sizes(&self, change: &Change<'_>, objections: &mut Objections) {
         let (size, is_binary) = match change.after {
             Side::File(bytes) => (bytes.len() as u64, is_binary(bytes)),
             Side::Unread { size } => (size, false),
@@ -275,7 +248,7 @@ impl Inspector {
 
     /// Judges what was added, line by line. Patterns are looked for in every file; what only a reader would miss is looked for
     /// in what is read, and a byte of zero in a source makes it none that is not (S-48).
-    fn content(&self, change: &Change<'_>, objections: &mut BTreeSet<Objection>) {
+    fn content(&self, change: &Change<'_>, objections: &mut Objections) {
         let text = change.after.bytes();
         let old: BTreeSet<&[u8]> = change.before.bytes().split(|byte| *byte == b'\n').collect();
         let mut starts = vec![0];
@@ -298,7 +271,7 @@ impl Inspector {
             severity,
             evidence,
         };
-        for sighting in self.redactor.sight(text) {
+        for sighting in self.sight(text) {
             let lines = line_at(sighting.range.start)..=line_at(sighting.range.end.saturating_sub(1));
             let severity = match sighting.certainty {
                 Certainty::Certain => Severity::Violation,
@@ -329,7 +302,7 @@ impl Inspector {
         }
         let is_read = !is_binary || is_disguised;
         for line in (1..=starts.len()).filter(|line| is_added(*line)) {
-            if objections.len() > MOST {
+            if objections.is_full() {
                 return;
             }
             let written = line_text(line);
@@ -398,7 +371,7 @@ pub fn harness_of(command: &[String], changes: &[Change<'_>]) -> Vec<Objection> 
 }
 
 /// Judges a change by its path alone.
-fn names(change: &Change<'_>, plan: &[String], objections: &mut BTreeSet<Objection>) {
+fn names(change: &Change<'_>, plan: &[String], objections: &mut Objections) {
     let mut object = |subject, severity, evidence: &str| {
         objections.insert(Objection {
             path: hidden::visible_name(change.path).text,

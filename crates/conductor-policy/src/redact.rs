@@ -62,6 +62,13 @@ impl Redactor {
         found.extend(secret::sight(text));
         secret::merge(found)
     }
+
+    /// Finds what stands in text as if nothing in it were a private key.
+    pub(crate) fn sight_in_keys(&self, text: &[u8]) -> Vec<Sighting> {
+        let mut found: Vec<Sighting> = self.live.sight(text).collect();
+        found.extend(secret::sight_in_keys(text));
+        secret::merge(found)
+    }
 }
 
 /// A text that passes in chunks. It holds back an unfinished line, at most some 12 KiB of it, or the longest live secret.
@@ -137,7 +144,7 @@ impl Stream<'_> {
         self.done += skipped;
         self.key_left = reached.is_none().then_some(left - skipped);
         if reached.is_some() {
-            // What stood in the key must not be taken for the beginning of another.
+            // As behind every key.
             self.held.drain(..self.done);
             self.done = 0;
             self.is_marked = false;
@@ -151,9 +158,15 @@ impl Stream<'_> {
         if end <= self.done {
             return false;
         }
+        let mut behind_keys = 0;
         for Sighting { range, kind, .. } in self.redactor.sight(&self.held) {
+            let key = Some(kind).filter(|kind| *kind == armour::KIND);
+            // The head of a key may have been given out before anybody could know it; its body has not.
+            let body = key
+                .and_then(|_| armour::body_of(&self.held, range.start))
+                .filter(|body| *body >= self.done);
             let goes_on = range.start < self.done;
-            if range.end <= self.done || (goes_on && !self.is_marked) {
+            if range.end <= self.done || (goes_on && !self.is_marked && body.is_none()) {
                 continue;
             }
             if range.start >= end {
@@ -161,23 +174,34 @@ impl Stream<'_> {
             }
             if !goes_on {
                 out.extend_from_slice(&self.held[self.done..range.start]);
+            }
+            if !(goes_on && self.is_marked) {
                 out.extend_from_slice(MARK.as_bytes());
             }
             self.is_marked = true;
-            let key = Some(kind).filter(|kind| *kind == armour::KIND);
-            if let Some(body) = key.and_then(|_| armour::body_of(&self.held, range.start)) {
+            let Some(body) = body else {
+                self.done = range.end.min(end);
+                continue;
+            };
+            if armour::foot(&self.held[body..range.end]).is_none() {
                 self.done = body;
                 self.key_left = Some(range.start + armour::LONGEST - body);
-                return true;
+                break;
             }
-            self.done = range.end.min(end);
+            // A key whose foot is there is decided, however many lines it takes.
+            self.done = range.end;
+            behind_keys = range.end;
+            self.is_marked = false;
         }
-        if self.done < end {
+        if self.key_left.is_none() && self.done < end {
             out.extend_from_slice(&self.held[self.done..end]);
             self.done = end;
             self.is_marked = false;
         }
-        false
+        // What stood in a key must not be taken for the beginning of something else.
+        self.held.drain(..behind_keys);
+        self.done -= behind_keys;
+        self.key_left.is_some()
     }
 
     /// Returns up to where nothing that may still come can change what is found.

@@ -114,6 +114,24 @@ static LEADS: LazyLock<Leads> = LazyLock::new(|| {
 
 /// Finds everything, sorted, none overlapping another.
 pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
+    sight_by(text, Keys::Whole)
+}
+
+/// Finds what stands in text as if nothing in it were a private key.
+pub(crate) fn sight_in_keys(text: &[u8]) -> Vec<Sighting> {
+    sight_by(text, Keys::Text)
+}
+
+/// What a private key is to whoever looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// One secret, whatever stands in it.
+    Whole,
+    /// Text like any other.
+    Text,
+}
+
+fn sight_by(text: &[u8], keys: Keys) -> Vec<Sighting> {
     let leads = &*LEADS;
     let mut found = Vec::new();
     // Behind a key everything begins anew: a stream has forgotten the key by then.
@@ -140,6 +158,7 @@ pub(crate) fn sight(text: &[u8]) -> Vec<Sighting> {
             Lead::Source => address::password_of_source(text, start),
             Lead::Scheme => address::authorization(text, start, end),
             Lead::Flag => flag::at(text, start, end),
+            Lead::Armour if keys == Keys::Text => None,
             Lead::Armour => armour::at(text, start),
         };
         if let Some(mut sighting) = sighting {

@@ -229,7 +229,7 @@ impl Line {
             Self::TooLong(outline) => {
                 let top = serde_json::from_slice(&outline.kept).unwrap_or(Value::Null);
                 return unreadable_call(&top, CALL_TOO_LONG, None)
-                    .unwrap_or_else(|| no_message(&top, too_long()));
+                    .unwrap_or_else(|| no_message(&top, too_long(), None));
             }
         };
         if bytes.trim_ascii().is_empty() {
@@ -238,9 +238,13 @@ impl Line {
         if let Ok(message) = serde_json::from_slice(bytes) {
             return Read::Message(Box::new(message));
         }
-        match serde_json::from_slice(bytes) {
-            Ok(value) => unreadable_call(&value, CALL, value.get("params").cloned())
-                .unwrap_or_else(|| no_message(&value, "this is no request of JSON-RPC 2.0".to_owned())),
+        match serde_json::from_slice::<Value>(bytes) {
+            Ok(value) => {
+                let parameters = || value.get("params").cloned();
+                let why = "this is no request of JSON-RPC 2.0".to_owned();
+                unreadable_call(&value, CALL, parameters())
+                    .unwrap_or_else(|| no_message(&value, why, parameters()))
+            }
             Err(error) => Read::NoMessage(Wrong {
                 id: None,
                 code: ErrorCode::PARSE_ERROR,
@@ -263,8 +267,9 @@ fn unreadable_call(value: &Value, method: &str, parameters: Option<Value>) -> Op
     Some(Read::Message(Box::new(call)))
 }
 
-/// Refuses what is no message, unless it is something that must not be answered: a notification, or an answer itself.
-fn no_message(value: &Value, why: String) -> Read {
+/// Refuses what is no message, unless it is something that must not be answered: a notification, or an answer itself. What would
+/// have been a call is logged with these parameters.
+fn no_message(value: &Value, why: String, parameters: Option<Value>) -> Read {
     let has = |member| value.get(member).is_some();
     let is_notification = value.get("method").is_some_and(Value::is_string) && !has("id");
     let is_answer = !has("method") && (has("result") || has("error"));
@@ -276,7 +281,7 @@ fn no_message(value: &Value, why: String) -> Read {
         id: id.and_then(|id| RequestId::deserialize(id).ok()),
         code: ErrorCode::INVALID_REQUEST,
         why,
-        call: None,
+        call: (value["method"] == CALL).then(|| Box::new(parameters.unwrap_or_default())),
     })
 }
 

@@ -227,6 +227,21 @@ async fn what_a_later_commit_took_out_is_told_as_passing() {
     );
 }
 
+/// SEC-4: a name that a commit on the way gave leaves with the branch, though what it named stays under another.
+#[tokio::test]
+async fn what_was_renamed_is_told_by_its_first_name() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    write(&world.workdir().join(".env"), "A=1\n");
+    let first = world.commit(1, &base).await;
+    fs::rename(world.workdir().join(".env"), world.workdir().join("a.txt")).unwrap();
+    let second = world.commit(2, &first).await;
+    let diff = world.workspace.diff(&world.run, &base, &second).await.unwrap();
+    let names = |changes: &[Change]| -> Vec<String> { changes.iter().map(|it| it.path.clone()).collect() };
+    assert_eq!(names(&diff.changes), ["a.txt"]);
+    assert_eq!(names(&diff.passing), [".env"]);
+}
+
 /// S-49: what is cut off says so, and whoever would have it approved is told which paths are not whole.
 #[tokio::test]
 async fn a_long_difference_is_cut_with_a_mark() {

@@ -59,19 +59,20 @@ impl Flaw {
 /// Brackets within brackets; whoever reads a policy lost count before.
 const DEEPEST: usize = 16;
 /// Operators of one policy, each of which may stand within the one before.
-const MOST_OPERATORS: usize = 256;
+const MOST_OPERATORS: usize = 1024;
 /// So many operators a choice counts for: to follow one takes more stack, and nobody reads many within each other.
 const CHOICE: usize = 16;
 
 /// Finds where a text nests deeper than Cedar can follow: it follows by calling itself, and whoever runs out of stack does not
-/// fail but ends the process.
-pub(super) fn of_depth(layer: Layer, text: &str) -> Option<Flaw> {
-    let (mut depth, mut operators) = (0_usize, 0_usize);
+/// fail but ends the process. Returns how deep its deepest policy can be, where that is no flaw.
+pub(super) fn of_depth(layer: Layer, text: &str) -> Result<usize, Flaw> {
+    let (mut depth, mut operators, mut most) = (0_usize, 0_usize, 0_usize);
     let mut before = ' ';
     for (at, letter) in code(text) {
         match letter {
             ';' => (depth, operators) = (0, 0),
-            '(' | '[' | '{' => depth += 1,
+            // A further condition stands within the one before, and so does what is looked up in something.
+            '(' | '[' | '{' => (depth, operators) = (depth + 1, operators + 1),
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
             '.' | '+' | '-' | '*' | '!' => operators += 1,
             '&' | '|' if before == letter => operators += 1,
@@ -79,17 +80,18 @@ pub(super) fn of_depth(layer: Layer, text: &str) -> Option<Flaw> {
             _ => {}
         }
         before = letter;
+        most = most.max(operators);
         if depth > DEEPEST {
             let message =
                 format!("more than {DEEPEST} brackets within each other; make several policies of it");
-            return Some(Flaw::at(layer, text, at, message));
+            return Err(Flaw::at(layer, text, at, message));
         }
         if operators > MOST_OPERATORS {
             let message = format!("a policy of more than {MOST_OPERATORS} operators; make several of it");
-            return Some(Flaw::at(layer, text, at, message));
+            return Err(Flaw::at(layer, text, at, message));
         }
     }
-    None
+    Ok(most)
 }
 
 /// Tells where the policies of a valid text begin. Cedar numbers them in this order and keeps their places to itself.

@@ -172,8 +172,10 @@ fn a_policy_that_nests_without_end_is_refused_and_ends_nothing() {
     let ors = |n: usize| when(&format!("{}true", "false || ".repeat(n)));
     let elses = |n: usize| when(&format!("{}true", "if false then true else ".repeat(n)));
     let fields = |n: usize| when(&format!("context{} == true", ".a".repeat(n)));
+    let indexes = |n: usize| when(&format!("context{} == true", "[\"a\"]".repeat(n)));
+    let whens = |n: usize| when(&format!("true {}", "} when { true ".repeat(n)));
     let too_deep = "more than 16 brackets within each other; make several policies of it";
-    let too_long = "a policy of more than 256 operators; make several of it";
+    let too_long = "a policy of more than 1024 operators; make several of it";
     // Another bracket stands around the condition.
     assert_eq!(
         places(&brackets(16)),
@@ -181,17 +183,26 @@ fn a_policy_that_nests_without_end_is_refused_and_ends_nothing() {
         "the sixteenth is the first too many"
     );
     assert_eq!(
-        places(&ands(257)),
-        [(3, 8 + 8 * 256 + 6, too_long.to_owned())],
-        "the second letter of the first too many"
+        places(&ands(1021)),
+        [(3, 8 + 8 * 1020 + 6, too_long.to_owned())],
+        "the second letter of the first too many; four brackets count, too"
     );
     assert_eq!(
-        places(&elses(17)),
-        [(3, 8 + 24 * 16 + 19, too_long.to_owned())],
+        places(&elses(64)),
+        [(3, 8 + 24 * 63 + 19, too_long.to_owned())],
         "a choice counts for sixteen"
     );
     let n = 20_000;
-    for text in [brackets(n), lists(n), ands(n), ors(n), elses(n), fields(n)] {
+    for text in [
+        brackets(n),
+        lists(n),
+        ands(n),
+        ors(n),
+        elses(n),
+        fields(n),
+        indexes(n),
+        whens(n),
+    ] {
         let flaws = places(&text);
         assert!(flaws[0].2 == too_deep || flaws[0].2 == too_long, "{text:.80}");
         assert!(Authority::new(&[(Layer::Project, text.as_str())]).is_err());
@@ -200,10 +211,10 @@ fn a_policy_that_nests_without_end_is_refused_and_ends_nothing() {
     let quiet = when("context == context // ((((((((((((((((((((((\n && \"((((((((((((((((((((\" == \"\"");
     assert_eq!(places(&quiet), []);
     let many: String = (0..4)
-        .map(|n| ands(128).replace("\"a\"", &format!("\"a{n}\"")))
+        .map(|n| ands(512).replace("\"a\"", &format!("\"a{n}\"")))
         .collect();
     assert_eq!(places(&many), []);
-    for text in [brackets(15), ands(256), ors(256), elses(16)] {
+    for text in [brackets(15), ands(1020), ors(1020), elses(63), whens(1020)] {
         assert_eq!(places(&text), [], "{text:.80}");
         let authority = Authority::new(&[(Layer::Project, text.as_str())]).expect("it is valid");
         let request = Request::of_tool(Role::Planner, "view", "src").expect("a tool");

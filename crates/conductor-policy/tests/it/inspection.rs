@@ -781,6 +781,25 @@ fn a_hint_of_a_secret_counts_where_it_hides_other_lines() {
     assert_eq!(of("a.txt", "", "password=correcthorse\n"), []);
 }
 
+/// SEC-4: hostile: between the armour of what only looks like a key a secret is none of its parts, neither of a file nor of a
+/// name, and however many heads stand before it.
+#[test]
+fn what_looks_like_a_key_hides_no_secret() {
+    let head = ["-----BEGIN RSA PRI", "VATE KEY-----"].concat();
+    let foot = ["-----END RSA PRI", "VATE KEY-----"].concat();
+    let line = format!("{head} {} {foot}", token());
+    let secret = (1, Subject::Secret, Severity::Violation);
+    assert_eq!(
+        of("a.txt", "", &format!("{line}\n")),
+        std::slice::from_ref(&secret)
+    );
+    assert_eq!(of("a.txt", "", &format!("{head} {line}\n")), [secret]);
+    assert_eq!(of("a.txt", "", &format!("{head} {foot}\n")), []);
+    let named = whole(&format!("{line}.txt"), "", "a\n");
+    let evidence: Vec<&str> = named.iter().map(|it| it.evidence.as_str()).collect();
+    assert_eq!(evidence, ["in the path: github-token"]);
+}
+
 /// S-48: hostile: a file can be made of nothing but what is objected to. What is listed is bounded, which is
 /// objected to, too; what is the same twice does not count twice.
 #[test]

@@ -249,6 +249,7 @@ fn hostile_text_neither_fills_memory_nor_takes_for_ever() {
         "MTA",
         "ghs_",
         "-eyJ",
+        concat!("-----BEGIN PRIVATE ", "KEY-----\n-----END PRIVATE ", "KEY-----\n"),
         ":5432:",
     ] {
         let text = hostile.repeat(20_000 / hostile.len());
@@ -369,6 +370,38 @@ fn what_waited_is_given_out_and_a_key_is_not() {
     let foot = ["-----END ", "RSA PRIVATE KEY-----\nafter"].concat();
     let shown = [stream.push(foot.as_bytes()), stream.finish()].concat();
     assert_eq!(shown, b"\nafter");
+}
+
+/// SEC-3: a head that was given out before anybody could know it still begins a key: nothing of its body is shown, and what
+/// stands behind its foot is looked at.
+#[test]
+fn a_key_whose_head_waited_too_long_is_redacted_from_its_body_on() {
+    let redactor = redactor();
+    let mut stream = redactor.stream();
+    let head = ["x -----BEGIN PRI", "VATE KE"].concat();
+    let shown = [stream.push(head.as_bytes()), stream.flush()].concat();
+    assert_eq!(shown, head.as_bytes());
+    let token = ["ghp_", "k3Qz9xW7yLm2Np4Rs6Tv8Bc0Df1Gh3Jk5Mn7"].concat();
+    let rest = format!("Y-----\nMIIEvQIBADANBgkq\n{token}\n");
+    let foot = ["-----END PRI", "VATE KEY-----"].concat();
+    let shown = [stream.push(rest.as_bytes()), stream.push(foot.as_bytes())].concat();
+    assert_eq!(String::from_utf8_lossy(&shown), MARK);
+    let shown = [stream.push(format!("\n{token} b\n").as_bytes()), stream.finish()].concat();
+    assert_eq!(String::from_utf8_lossy(&shown), format!("\n{MARK} b\n"));
+}
+
+/// SEC-3: hostile: many whole keys at once take linear time, not the square of it, which would be minutes here.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is asked")]
+fn a_stream_of_whole_keys_takes_linear_time() {
+    let redactor = redactor();
+    let key = concat!("-----BEGIN PRIVATE ", "KEY-----\n-----END PRIVATE ", "KEY-----\n");
+    let count = 10_000;
+    let started = std::time::Instant::now();
+    let mut stream = redactor.stream();
+    let shown = [stream.push(key.repeat(count).as_bytes()), stream.finish()].concat();
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    assert_eq!(String::from_utf8_lossy(&shown), format!("{MARK}\n").repeat(count));
 }
 
 /// SEC-3: a live secret that is longer than any form is redacted whole in a stream, and none is shown for debugging.

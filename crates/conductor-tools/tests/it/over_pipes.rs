@@ -401,7 +401,7 @@ async fn what_is_too_long_is_refused_by_its_id() {
         .map(|call| (call.arguments, call.reason))
         .collect();
     let too_long = "a message has at most 20971520 bytes, and this one has more";
-    assert_eq!(logged, vec![("null".to_owned(), too_long.to_owned()); 2]);
+    assert_eq!(logged, vec![("null".to_owned(), too_long.to_owned()); 3]);
 }
 
 /// TOOL-1: what asks for no answer gets none, whatever is wrong with it; nor does an answer, or two servers would never end.
@@ -464,7 +464,16 @@ async fn a_call_that_is_refused_for_its_id_is_logged() {
     client.say(&call("a", "held").to_string()).await;
     // What is no call is refused alike, and no entry of the log.
     let listing = json!({ "jsonrpc": "2.0", "id": long, "method": "tools/list" });
-    for refused in [call("a", "b"), too_long, call(&long, "c"), unreadable, listing] {
+    let mut broken = call("", "e");
+    broken["id"] = json!(1.5);
+    for refused in [
+        call("a", "b"),
+        too_long,
+        call(&long, "c"),
+        unreadable,
+        listing,
+        broken,
+    ] {
         client.say(&refused.to_string()).await;
         assert_eq!(client.hear_refusal().await, refusal(-32600, Value::Null));
     }
@@ -483,6 +492,11 @@ async fn a_call_that_is_refused_for_its_id_is_logged() {
         misfit("unknown", Value::Null, same),
         misfit("view", viewing(json!({ "path": "c" })), endless),
         misfit("view", viewing(json!("d")), endless),
+        misfit(
+            "view",
+            viewing(json!({ "path": "e" })),
+            "this is no request of JSON-RPC 2.0",
+        ),
     ];
     assert_eq!((told.asked().len(), told.misfits()), (1, logged.to_vec()));
 }
