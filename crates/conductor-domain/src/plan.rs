@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
 use crate::digest::Digest;
+use crate::testing::TestRun;
 
 /// Limits of what a submission may hold; longer is refused, never cut (S-49).
 pub const MAX_TEXT: usize = 48_000;
@@ -195,6 +196,13 @@ pub struct TestReport {
     pub claims_passed: bool,
     /// The rendered text.
     pub artifact: Artifact,
+}
+
+impl TestReport {
+    /// Tells whether the Tester claims something else than what was seen, which is what counts.
+    pub(crate) fn contradicts(&self, tests: &TestRun) -> bool {
+        self.claims_passed != tests.has_passed()
+    }
 }
 
 /// Computes what a plan approval is bound to: everything that is shown with the question, and the asking itself, so

@@ -122,7 +122,7 @@ pub(super) fn interpreted(draft: &mut Draft<'_>, report: Option<&TestReport>) {
     else {
         return;
     };
-    let contradicts = report.is_some_and(|report| report.claims_passed != tests.has_passed());
+    let contradicts = report.is_some_and(|report| report.contradicts(&tests));
     draft.record(Event::TestsInterpreted {
         report: report.cloned(),
         contradicts,

@@ -205,7 +205,11 @@ pub(super) fn tested(tests: &TestRun, report: Option<&TestReport>) -> Message {
         Some(report) => with_kept(message, &report.artifact),
         None => with_text(message, "The Tester gave no interpretation."),
     };
-    with_detail(message, "tree", tests.tree.as_str())
+    let message = with_detail(message, "tree", tests.tree.as_str());
+    if report.is_some_and(|report| report.contradicts(tests)) {
+        return with_detail(message, "mind", "the Tester says otherwise; the exit code counts");
+    }
+    message
 }
 
 pub(super) fn reviewed(review: &Review) -> Message {

@@ -8,6 +8,7 @@
 mod world;
 mod script;
 mod scenarios;
+mod outcomes;
 mod laws;
 mod look;
 mod rules;

@@ -385,6 +385,22 @@ fn a_check_says_what_it_rests_on() {
     }
 }
 
+/// RUN-8: whoever reads the Tester's words at the forge is told when they contradict what was seen.
+#[test]
+fn words_that_contradict_what_was_seen_are_marked() {
+    let mind = "the Tester says otherwise; the exit code counts";
+    for (claim, marks) in [("failed", vec![mind]), ("passed", vec![])] {
+        let tester = format!("tester says {claim}");
+        let world = lived(&["to testing", "tests exit 0", &tester]);
+        let Effect::PostComment { message, .. } = asked(&world, EffectKind::PostComment) else {
+            panic!("a comment");
+        };
+        let minded = message.details.iter().filter(|(key, _)| key == "mind");
+        let minded: Vec<&str> = minded.map(|(_, value)| value.as_str()).collect();
+        assert_eq!(minded, marks, "{claim}");
+    }
+}
+
 /// RUN-3: an answer to something else is no answer.
 #[test]
 fn a_report_of_another_kind_is_refused() {

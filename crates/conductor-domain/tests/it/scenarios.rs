@@ -8,7 +8,7 @@
 )]
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use conductor_domain::effect::{CommentTarget, Effect};
 use conductor_domain::event::Event;
@@ -20,19 +20,13 @@ use crate::world::World;
 
 #[test]
 fn every_scenario_ends_as_written() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    let mut files: Vec<_> = std::fs::read_dir(&dir)
-        .expect("the scenarios are there")
-        .map(|entry| entry.expect("a readable entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
-        .collect();
-    files.sort();
+    let files = files();
     assert!(files.len() >= 50, "only {} scenarios", files.len());
     let update = std::env::var("UPDATE_SCENARIOS").is_ok();
     let mut wrong = String::new();
     for file in &files {
         let text = std::fs::read_to_string(file).expect("a readable scenario");
-        let played = play_file(&text, &file.display().to_string());
+        let (played, _world) = play_file(&text, &file.display().to_string());
         if played != text {
             if update {
                 std::fs::write(file, &played).expect("a writable scenario");
@@ -47,8 +41,24 @@ fn every_scenario_ends_as_written() {
     );
 }
 
-/// Plays a scenario and returns its text with the outcomes that happened.
-pub(crate) fn play_file(text: &str, name: &str) -> String {
+/// Where the scenarios are.
+pub(crate) fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
+}
+
+/// Every scenario, by name.
+pub(crate) fn files() -> Vec<PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(home())
+        .expect("the scenarios are there")
+        .map(|entry| entry.expect("a readable entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Plays a scenario and returns its text with the outcomes that happened, and the world at its end.
+pub(crate) fn play_file(text: &str, name: &str) -> (String, World) {
     let mut world = World::new();
     let mut out = String::new();
     for (n, line) in text.lines().enumerate() {
@@ -77,7 +87,7 @@ pub(crate) fn play_file(text: &str, name: &str) -> String {
         }
     }
     replayed_equally(&world, name);
-    out
+    (out, world)
 }
 
 /// The well-trodden ways to a phase, so that a story begins where it becomes interesting.
