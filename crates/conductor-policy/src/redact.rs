@@ -81,7 +81,7 @@ pub struct Stream<'a> {
     done: usize,
     /// Whether a mark that has been given out stands for what is right before it; what overlaps that adds none.
     is_marked: bool,
-    /// Inside a private key whose mark has been given out: how much longer it can be.
+    /// Inside a private key whose mark has been given out: how much longer it can be, but for the rest of its last line.
     key_left: Option<usize>,
 }
 
@@ -134,15 +134,13 @@ impl Stream<'_> {
     fn skip_key(&mut self, ending: Ending) -> bool {
         let Some(left) = self.key_left else { return true };
         let body = &self.held[self.done..];
-        let reached = match armour::foot(&body[..left.min(body.len())]) {
-            Some(end) => Some(end),
-            None if body.len() >= left => Some(left),
-            None if ending == Ending::Last => Some(body.len()),
-            None => None,
-        };
+        let (within, beyond) = body.split_at(left.min(body.len()));
+        let reached = armour::foot(within)
+            .or_else(|| memchr::memchr(b'\n', beyond).map(|length| within.len() + length))
+            .or_else(|| (ending == Ending::Last).then_some(body.len()));
         let skipped = reached.unwrap_or(body.len().saturating_sub(armour::LONGEST_FOOT));
         self.done += skipped;
-        self.key_left = reached.is_none().then_some(left - skipped);
+        self.key_left = reached.is_none().then_some(left.saturating_sub(skipped));
         if reached.is_some() {
             // As behind every key.
             self.held.drain(..self.done);
@@ -183,9 +181,10 @@ impl Stream<'_> {
                 self.done = range.end.min(end);
                 continue;
             };
-            if armour::foot(&self.held[body..range.end]).is_none() {
+            let limit = range.start + armour::LONGEST;
+            if armour::foot(&self.held[body..range.end.min(limit)]).is_none() {
                 self.done = body;
-                self.key_left = Some(range.start + armour::LONGEST - body);
+                self.key_left = Some(limit - body);
                 break;
             }
             // A key whose foot is there is decided, however many lines it takes.

@@ -12,7 +12,8 @@ const HEAD: &[u8] = b"PRIVATE KEY";
 const FOOT: &[u8] = b"-----END ";
 const DASHES: &[u8] = b"-----";
 
-/// The most that a key takes; where its foot is missing, so much is taken to be the key.
+/// The most that a key takes; where its foot is missing, so much is taken to be the key, and the rest of that line: what
+/// begins there must not be shown from its middle on.
 pub(crate) const LONGEST: usize = 32 * 1024;
 /// A body with fewer characters of base64 in one run is a sample.
 const SHORTEST_RUN: usize = 40;
@@ -26,7 +27,10 @@ pub(crate) const KIND: Kind = Kind("private-key");
 pub(super) fn at(text: &[u8], at: usize) -> Option<Sighting> {
     let body = body_of(text, at)?;
     let limit = text.len().min(at + LONGEST);
-    let end = foot(text.get(body..limit)?).map_or(limit, |length| body + length);
+    let end = match foot(text.get(body..limit)?) {
+        Some(length) => body + length,
+        None => memchr::memchr(b'\n', &text[limit..]).map_or(text.len(), |length| limit + length),
+    };
     let is_real = longest_run(text.get(body..end)?) >= SHORTEST_RUN;
     Some(Sighting {
         kind: KIND,

@@ -334,6 +334,30 @@ fn a_key_that_streams_by_is_redacted_as_a_whole() {
     }
 }
 
+/// SEC-3: what begins where a key without a foot is taken to end is not shown from its middle on.
+#[test]
+fn what_stands_across_the_end_of_a_key_without_a_foot_is_not_shown() {
+    const LONGEST: usize = 32 * 1024;
+    let redactor = redactor();
+    let head = ["-----BEGIN PRIVATE ", "KEY-----"].concat();
+    for secret in [LIVE[0], "ghp_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"] {
+        for (gap, behind) in [(secret.len() / 2, ""), (1, " "), (secret.len() - 1, "words ")] {
+            let body = "\n".repeat(LONGEST - head.len() - gap);
+            let text = format!("a {head}{body}{secret}{behind}\nand more\n");
+            assert_eq!(
+                redactor.redact(&text),
+                "a [redacted]\nand more\n",
+                "{gap} of {secret}"
+            );
+            for chunk in [97, 4096] {
+                let cuts: Vec<usize> = (0..text.len()).step_by(chunk).collect();
+                let (shown, _) = streamed(&redactor, text.as_bytes(), &cuts);
+                assert_eq!(String::from_utf8_lossy(&shown), "a [redacted]\nand more\n");
+            }
+        }
+    }
+}
+
 /// SEC-3: secrets that lie over each other go as a whole, on the first line, the last, and one in between.
 #[test]
 fn live_secrets_that_overlap_go_together_on_every_line() {
