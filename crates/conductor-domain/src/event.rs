@@ -83,6 +83,9 @@ pub enum Event {
     /// Work that was already proposed is taken up again.
     ReworkBegan {
         feedback: Vec<Artifact>,
+        /// What is asked of the work from now on, however many attempts it takes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        demands: Vec<Artifact>,
         /// The change that is not to leave, where that is why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         barred: Option<Barred>,
@@ -107,7 +110,7 @@ pub enum Event {
     },
     /// The test command is being run.
     TestingBegan { commit: CommitId, then: AfterTests },
-    /// The test command ran.
+    /// The test command ran, or could not; its ending says which.
     TestsRan { tests: TestRun, then: AfterTests },
     /// New tests are being run on the base.
     RedFirstBegan { tests: TestRun },

@@ -119,6 +119,7 @@ fn apply(run: &mut Run, event: &Event) {
                     plan: waiting.plan.clone(),
                     issue: waiting.issue.clone(),
                     by: by.clone(),
+                    demands: vec![],
                 };
                 start_counting(run);
                 run.phase = Phase::Executing(Executing {
@@ -130,8 +131,13 @@ fn apply(run: &mut Run, event: &Event) {
                 });
             }
         }
-        Event::ReworkBegan { feedback, barred } => {
-            if let Some((approved, _)) = carried(&run.phase) {
+        Event::ReworkBegan {
+            feedback,
+            demands,
+            barred,
+        } => {
+            if let Some((mut approved, _)) = carried(&run.phase) {
+                approved.demands.extend(demands.iter().cloned());
                 start_counting(run);
                 run.phase = Phase::Executing(Executing {
                     approved,
@@ -288,10 +294,12 @@ fn apply(run: &mut Run, event: &Event) {
             awaiting_merge(run, |waiting| waiting.merging = None);
         }
         Event::ChangesRequested { review } => {
-            run.heard.review = Some(review.id);
+            run.heard.reviews.insert(review.id);
             awaiting_merge(run, |waiting| waiting.feedback.push(review.feedback.clone()));
         }
-        Event::ReviewSetAside { review } => run.heard.review = Some(review.id),
+        Event::ReviewSetAside { review } => {
+            run.heard.reviews.insert(review.id);
+        }
         Event::ChecksFailed { head, feedback, .. } => {
             run.heard.failed_checks = Some(head.clone());
             awaiting_merge(run, |waiting| waiting.feedback.extend(feedback.clone()));
@@ -420,7 +428,7 @@ fn apply(run: &mut Run, event: &Event) {
 fn answered(run: &mut Run, words: &Artifact) {
     match &mut run.phase {
         Phase::Planning(planning) => planning.feedback.push(words.clone()),
-        Phase::Executing(executing) => executing.feedback.push(words.clone()),
+        Phase::Executing(executing) => executing.approved.demands.push(words.clone()),
         Phase::Pending(_)
         | Phase::AwaitingPlanApproval(_)
         | Phase::Proposing(_)

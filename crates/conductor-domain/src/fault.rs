@@ -27,6 +27,8 @@ pub enum FaultKind {
     },
     /// Someone else changed what this was based on; look again before a repeat.
     Conflict,
+    /// What the work was done in is gone, and what was done there with it; it can be begun anew in another (RUN-12).
+    EnvironmentLost,
     /// No repeat will ever succeed.
     Permanent,
 }
@@ -54,6 +56,14 @@ impl Fault {
     pub fn conflict(what: impl Into<String>) -> Self {
         Self {
             kind: FaultKind::Conflict,
+            what: what.into(),
+        }
+    }
+
+    /// Makes a fault of work whose environment is gone.
+    pub fn environment_lost(what: impl Into<String>) -> Self {
+        Self {
+            kind: FaultKind::EnvironmentLost,
             what: what.into(),
         }
     }

@@ -105,6 +105,9 @@ pub struct ApprovedPlan {
     pub issue: IssueSnapshot,
     /// Who approved it.
     pub by: OperatorName,
+    /// What people, and the checks of the pull request, have asked of the work since; every attempt answers to all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demands: Vec<Artifact>,
 }
 
 /// The plan being carried out.
@@ -114,7 +117,7 @@ pub struct Executing {
     pub approved: ApprovedPlan,
     /// How many attempts failed before this one.
     pub retries: u32,
-    /// What this attempt must answer to.
+    /// Why the attempt before this one failed.
     pub feedback: Vec<Artifact>,
     /// The change that this attempt replaces, because it may not leave; nothing once the next one is committed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 //!
 //! Built by `evolve` alone. This module does not know what comes next: that is `decide`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -134,8 +134,8 @@ pub struct Counters {
 /// What a run has heard from the forge already; each thing counts once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heard {
-    /// The newest human review that was acted on.
-    pub review: Option<u64>,
+    /// The human reviews that were acted on; an older one stands again when a newer is taken back.
+    pub reviews: BTreeSet<u64>,
     /// The head commit whose failed checks were acted on.
     pub failed_checks: Option<CommitId>,
     /// The newest known head of the base branch, where it differs from the run's base.

@@ -102,7 +102,7 @@ async fn submit(engine: &Engine, job: &Job, input: &Input) -> Result<(), NotTake
 /// Returns what to submit after a fault of the ledger: the same again later, or, if it can never be kept, that.
 fn next_try(job: &Job, input: &Input, fault: Fault) -> Option<Input> {
     match (fault.kind, input) {
-        (FaultKind::Transient { .. } | FaultKind::Conflict, _) => {
+        (FaultKind::Transient { .. } | FaultKind::Conflict | FaultKind::EnvironmentLost, _) => {
             tracing::debug!(effect = %job.request.id, %fault, "could not report; trying again");
             Some(input.clone())
         }
@@ -137,7 +137,10 @@ fn bounded(fault: Fault) -> Fault {
         FaultKind::Transient {
             retry_after: Some(length),
         } => Fault::transient_for(length.min(LONGEST_WAIT), fault.what),
-        FaultKind::Transient { retry_after: None } | FaultKind::Conflict | FaultKind::Permanent => fault,
+        FaultKind::Transient { retry_after: None }
+        | FaultKind::Conflict
+        | FaultKind::EnvironmentLost
+        | FaultKind::Permanent => fault,
     }
 }
 

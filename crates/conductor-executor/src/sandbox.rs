@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use conductor_domain::fault::Fault;
+use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::testing::Ending;
 use conductor_domain::time::Millis;
 use conductor_guest::file::MAX_FILE;
@@ -152,7 +152,13 @@ impl<O: Outside> GuestSandbox<O> {
             protocol: PROTOCOL,
             pid: 1,
         };
-        let ready = self.ask(Request::Ping, Gathered::Nothing, ARRIVAL).await?.result;
+        // What never came up took no work with it.
+        let not_up = |fault: Fault| match fault.kind {
+            FaultKind::EnvironmentLost => Fault::transient(fault.what),
+            FaultKind::Transient { .. } | FaultKind::Conflict | FaultKind::Permanent => fault,
+        };
+        let ready = self.ask(Request::Ping, Gathered::Nothing, ARRIVAL).await;
+        let ready = ready.map_err(not_up)?.result;
         if ready != expected {
             return Err(Fault::permanent(format!(
                 "the guest is not the sandbox's first process, or speaks another protocol: {ready:?}"
@@ -163,7 +169,8 @@ impl<O: Outside> GuestSandbox<O> {
                 port: forward.port,
                 socket: forward.socket.clone(),
             };
-            let listening = self.ask(request, Gathered::Nothing, FILE_TIME).await?.result;
+            let listening = self.ask(request, Gathered::Nothing, FILE_TIME).await;
+            let listening = listening.map_err(not_up)?.result;
             if listening != (Response::Listening { port: forward.port }) {
                 return Err(Fault::transient(format!(
                     "opening a way out on port {}: {listening:?}",
@@ -175,9 +182,7 @@ impl<O: Outside> GuestSandbox<O> {
     }
 
     fn begin(&self, request: Request, gathered: Gathered) -> Result<Call, Fault> {
-        self.channel
-            .begin(request, gathered)
-            .map_err(|error| Fault::transient(format!("asking the sandbox's guest: {error}")))
+        self.channel.begin(request, gathered).map_err(answer::unasked)
     }
 
     /// Asks; a guest that does not answer in time is lost.
@@ -212,7 +217,7 @@ impl<O: Outside> GuestSandbox<O> {
         } else {
             format!(" ({said})")
         };
-        Fault::transient(format!(
+        Fault::environment_lost(format!(
             "the sandbox ended because its guest is lost: {lost}{said}"
         ))
     }

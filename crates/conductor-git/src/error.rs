@@ -303,7 +303,7 @@ impl Error {
             Self::BranchMoved { .. } | Self::RemoteMoved { .. } => Prospect::Conflict,
             Self::SaveFailed { source, .. } => source.prospect(),
             Self::Sandbox { fault } => match fault.kind {
-                FaultKind::Transient { .. } => Prospect::Transient,
+                FaultKind::Transient { .. } | FaultKind::EnvironmentLost => Prospect::Transient,
                 FaultKind::Conflict => Prospect::Conflict,
                 FaultKind::Permanent => Prospect::Permanent,
             },

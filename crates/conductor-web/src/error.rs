@@ -372,7 +372,7 @@ impl Cause {
             Self::Projection
         } else {
             match fault.kind {
-                FaultKind::Transient { .. } => Self::Passing,
+                FaultKind::Transient { .. } | FaultKind::EnvironmentLost => Self::Passing,
                 FaultKind::Conflict => Self::Moved,
                 FaultKind::Permanent => Self::Other,
             }

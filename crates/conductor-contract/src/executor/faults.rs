@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use conductor_domain::fault::FaultKind;
+
 use super::Subject;
 use super::disk::mounts_of;
 use super::given::{effect, mark, open, open_with, printed, processes_with, script, spec, until, until_gone};
@@ -73,8 +75,14 @@ pub(super) async fn a_sandbox_that_vanishes_is_told_and_leaves_nothing(subject: 
     (subject.vanish)(&effect());
     let fault = waiting.await.expect("no panic").expect_err("nothing ended well");
     assert!(fault.what.contains("guest is lost"), "{fault}");
+    assert_eq!(
+        fault.kind,
+        FaultKind::EnvironmentLost,
+        "RUN-12: another one is made once"
+    );
     let again = sandbox.bash(script("true")).await;
-    assert!(again.is_err(), "nothing is started in it again: {again:?}");
+    let again = again.expect_err("nothing is started in it again");
+    assert_eq!(again.kind, FaultKind::EnvironmentLost, "{again}");
     assert!(sandbox.view("f").await.is_err());
     until_gone(&mark).await;
     let sandbox = open_with(subject, spec(&dir)).await;

@@ -67,13 +67,17 @@ pub(super) fn tests_ran(draft: &mut Draft<'_>, tests: &TestRun) -> Result<(), Re
     if head != Some(&tests.commit) || tests.command != draft.run().spec.test_command {
         return Err(Refusal::ReportDoesNotFit { effect: "run_tests" });
     }
+    if tests.ending == Ending::Lost && !draft.run().counters.environment_recreated {
+        draft.record(Event::EnvironmentRecreated {
+            reason: tests.describe(),
+        });
+        return Ok(());
+    }
+    draft.record(Event::TestsRan {
+        tests: tests.clone(),
+        then,
+    });
     match &tests.ending {
-        Ending::Lost if !draft.run().counters.environment_recreated => {
-            draft.record(Event::EnvironmentRecreated {
-                reason: tests.describe(),
-            });
-            return Ok(());
-        }
         // RUN-12: what ran out of time is for a human, like what could not be run.
         Ending::Lost | Ending::NotRun { .. } | Ending::TimedOut => {
             draft.hold(Hold::Failure {
@@ -83,10 +87,6 @@ pub(super) fn tests_ran(draft: &mut Draft<'_>, tests: &TestRun) -> Result<(), Re
         }
         Ending::Exited { .. } | Ending::Signalled { .. } | Ending::LimitExceeded { .. } => {}
     }
-    draft.record(Event::TestsRan {
-        tests: tests.clone(),
-        then,
-    });
     if tests.has_passed() {
         match (then, draft.run().spec.limits.red_first) {
             (AfterTests::Propose, _) => draft.record(Event::ProposalBegan { tests: tests.clone() }),

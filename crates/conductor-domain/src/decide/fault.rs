@@ -47,6 +47,8 @@ pub(super) fn faulted(
     let tries = draft.run().spec.limits.effect_retries;
     let may_repeat = match fault.kind {
         FaultKind::Transient { .. } => true,
+        // RUN-12: an environment is made anew once, whatever a repeat might bring.
+        FaultKind::EnvironmentLost => !asked.kind.executes_foreign_code(),
         FaultKind::Conflict => asked.kind != EffectKind::Push,
         FaultKind::Permanent => false,
     };
@@ -83,7 +85,8 @@ pub(super) fn faulted(
         }),
         // Another look at the issue; what was shown with the plan stays what is approved.
         EffectKind::ReadIssue if !matches!(draft.run().phase, Phase::Pending(_) | Phase::Planning(_)) => {}
-        EffectKind::Invoke | EffectKind::RunTests | EffectKind::CommitWork
+        // Another environment may do; a commit is made in none.
+        EffectKind::Invoke | EffectKind::RunTests
             if !is_over && !draft.run().counters.environment_recreated =>
         {
             draft.record(Event::EnvironmentRecreated {

@@ -128,7 +128,7 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
         let has_failed = draft.run().holds.get(HoldKind::Failure).is_some();
         if let Some(review) = &seen.review
             && has_failed
-            && heard.review != Some(review.id)
+            && !heard.reviews.contains(&review.id)
             && review.commit.as_ref() == Some(&proposed)
         {
             draft.record(Event::ChangesRequested {
@@ -138,7 +138,7 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
         return;
     }
     match &seen.review {
-        Some(review) if heard.review != Some(review.id) && review.commit.as_ref() != Some(&proposed) => {
+        Some(review) if !heard.reviews.contains(&review.id) && review.commit.as_ref() != Some(&proposed) => {
             draft.record(Event::ReviewSetAside {
                 review: review.clone(),
             });
@@ -148,14 +148,15 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
                 &proposed,
             ));
         }
-        Some(review) if heard.review != Some(review.id) => {
+        Some(review) if !heard.reviews.contains(&review.id) => {
             draft.record(Event::ChangesRequested {
                 review: review.clone(),
             });
             draft.say(speech::changes_requested(&review.by));
             draft.stop(is_merge);
             draft.record(Event::ReworkBegan {
-                feedback: vec![review.feedback.clone()],
+                feedback: vec![],
+                demands: vec![review.feedback.clone()],
                 barred: None,
             });
         }

@@ -13,7 +13,7 @@ use crate::gate::GateKind;
 use crate::hold::{Hold, HoldKind};
 use crate::id::{EffectId, OperatorName};
 use crate::input::Action;
-use crate::phase::{Barred, EndReason, Phase, PlanningStep};
+use crate::phase::{Barred, EndReason, Executing, ExecutingStep, Phase, PlanningStep};
 use crate::refusal::Refusal;
 use crate::relief::{self, Relief};
 use crate::run::Run;
@@ -220,7 +220,8 @@ fn revise(
                 &format!("it was sent back: {}", found.unwrap_or_default()),
             );
             draft.record(Event::ReworkBegan {
-                feedback: vec![feedback.clone()],
+                feedback: vec![],
+                demands: vec![feedback.clone()],
                 barred,
             });
         }
@@ -341,7 +342,8 @@ fn retry(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
             feedback: planning.feedback.clone(),
         }),
         Phase::Executing(executing) => Some(Event::ReworkBegan {
-            feedback: executing.feedback.clone(),
+            feedback: why_again(executing),
+            demands: vec![],
             barred: executing.barred.clone(),
         }),
         Phase::Proposing(proposing) if run.phase.gate().is_none() && !broke_a_rule => {
@@ -351,13 +353,15 @@ fn retry(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
         }
         Phase::Proposing(_) if run.phase.gate().is_none() => Some(Event::ReworkBegan {
             feedback: vec![],
+            demands: vec![],
             barred: match run.holds.get(HoldKind::Policy) {
                 Some(Hold::Policy { reason }) => barred(run, reason),
                 Some(_) | None => None,
             },
         }),
         Phase::AwaitingMerge(waiting) if has_failed => Some(Event::ReworkBegan {
-            feedback: waiting.feedback.clone(),
+            feedback: vec![],
+            demands: waiting.feedback.clone(),
             barred: None,
         }),
         Phase::AwaitingPlanApproval(_)
@@ -389,6 +393,21 @@ fn retry(draft: &mut Draft<'_>, by: &OperatorName) -> Result<(), Refusal> {
     }
     draft.proceed();
     Ok(())
+}
+
+/// What the next attempt is told about the one that stopped here; of tests that nobody interpreted, what they printed.
+fn why_again(executing: &Executing) -> Vec<Artifact> {
+    let uninterpreted = match &executing.step {
+        ExecutingStep::Interpreting { tests } if !tests.has_passed() => Some(tests.output.clone()),
+        ExecutingStep::Implementing
+        | ExecutingStep::Committing
+        | ExecutingStep::Rebasing
+        | ExecutingStep::Testing { .. }
+        | ExecutingStep::CheckingRedFirst { .. }
+        | ExecutingStep::Interpreting { .. }
+        | ExecutingStep::Reviewing { .. } => None,
+    };
+    executing.feedback.iter().cloned().chain(uninterpreted).collect()
 }
 
 /// Asks for what the issue became while the run was held and nothing was read, unless that is asked for already (S-50).

@@ -60,20 +60,21 @@ fn plan(run: &Run, planning: &Planning) -> Option<Effect> {
 }
 
 fn execute(run: &Run, executing: &Executing, workspace: &Workspace) -> Option<Effect> {
-    let approved = [
-        executing.approved.issue.artifact.clone(),
-        executing.approved.plan.artifact.clone(),
-    ];
+    let plan = &executing.approved.plan.artifact;
+    let asked = [&executing.approved.issue.artifact, plan]
+        .into_iter()
+        .chain(&executing.approved.demands)
+        .chain(&executing.feedback)
+        .cloned();
     match &executing.step {
         ExecutingStep::Implementing => {
-            let context = approved.into_iter().chain(executing.feedback.iter().cloned());
             // Later attempts go on from the work of earlier ones.
             let earlier = (workspace.head != workspace.base).then(|| change(workspace));
             let barred = executing.barred.as_ref().map(|barred| Source::Barred {
                 reason: barred.reason.clone(),
             });
             let sources = earlier.into_iter().chain(barred).collect();
-            invoke(run, Purpose::Implement, context.collect(), sources)
+            invoke(run, Purpose::Implement, asked.collect(), sources)
         }
         ExecutingStep::Committing => Some(Effect::CommitWork {
             branch: run.spec.branch(),
@@ -98,15 +99,11 @@ fn execute(run: &Run, executing: &Executing, workspace: &Workspace) -> Option<Ef
             command: run.spec.test_command.clone(),
         }),
         ExecutingStep::Interpreting { tests } => {
-            let [_issue, plan] = approved;
-            let context = vec![plan, tests.output.clone()];
+            let context = vec![plan.clone(), tests.output.clone()];
             invoke(run, Purpose::InterpretTests, context, vec![change(workspace)])
         }
         ExecutingStep::Reviewing { tests } => {
-            let context = approved
-                .into_iter()
-                .chain(executing.feedback.iter().cloned())
-                .chain([tests.output.clone()]);
+            let context = asked.chain([tests.output.clone()]);
             let sources = vec![change(workspace)];
             invoke(run, Purpose::ReviewImplementation, context.collect(), sources)
         }

@@ -298,6 +298,7 @@ fn fault(kind: &str) -> Option<Fault> {
         "transient" => Some(Fault::transient("the forge is down")),
         "limited" => Some(Fault::transient_for(Millis::seconds(90), "rate limited")),
         "conflict" => Some(Fault::conflict("someone else pushed")),
+        "environment" => Some(Fault::environment_lost("the sandbox is gone")),
         "permanent" => Some(Fault::permanent("it can never work")),
         _other => None,
     }

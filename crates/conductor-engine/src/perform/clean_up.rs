@@ -71,7 +71,7 @@ async fn delete_branch(
     match push(performance, &order).await {
         Ok(()) => Ok(None),
         Err(fault) => match fault.kind {
-            FaultKind::Transient { .. } => Err(fault),
+            FaultKind::Transient { .. } | FaultKind::EnvironmentLost => Err(fault),
             FaultKind::Conflict | FaultKind::Permanent => {
                 tracing::warn!(%fault, branch, "a branch stays at the forge");
                 Ok(Some(branch.to_owned()))

@@ -66,9 +66,7 @@ pub(super) fn not_sent(error: NotSent, time: Millis) -> Result<CommandResult, Fa
             truncated: false,
             time,
         }),
-        error @ (NotSent::Lost(_) | NotSent::Unavailable(_)) => {
-            Err(Fault::transient(format!("asking the sandbox's guest: {error}")))
-        }
+        error @ (NotSent::Lost(_) | NotSent::Unavailable(_)) => Err(unasked(error)),
     }
 }
 
@@ -76,9 +74,16 @@ pub(super) fn not_sent(error: NotSent, time: Millis) -> Result<CommandResult, Fa
 pub(super) fn not_asked(error: NotSent) -> Result<FileRefusal, Fault> {
     match error {
         NotSent::TooLong(too_long) => Ok(FileRefusal::Other(too_long.to_string())),
-        error @ (NotSent::Lost(_) | NotSent::Unavailable(_)) => {
-            Err(Fault::transient(format!("asking the sandbox's guest: {error}")))
-        }
+        error @ (NotSent::Lost(_) | NotSent::Unavailable(_)) => Err(unasked(error)),
+    }
+}
+
+/// Says what keeps a guest from being asked; one that is lost takes with it all that was done there.
+pub(super) fn unasked(error: NotSent) -> Fault {
+    let what = format!("asking the sandbox's guest: {error}");
+    match error {
+        NotSent::Lost(_) => Fault::environment_lost(what),
+        NotSent::TooLong(_) | NotSent::Unavailable(_) => Fault::transient(what),
     }
 }
 

@@ -159,7 +159,7 @@ pub(crate) fn git_command(dir: &Path, args: &[&str]) -> Command {
 pub(crate) fn transient(fault: &Fault) -> Option<Millis> {
     match fault.kind {
         FaultKind::Transient { retry_after } => Some(retry_after.unwrap_or_default()),
-        FaultKind::Conflict | FaultKind::Permanent => None,
+        FaultKind::Conflict | FaultKind::EnvironmentLost | FaultKind::Permanent => None,
     }
 }
 

@@ -399,7 +399,9 @@ async fn app(session: &Session, given: Option<String>) -> Option<Check> {
     Some(match client.bot_login().await {
         Ok(login) => Check::ok(NAME, format!("signs in as {}", visible::line(login))),
         Err(fault) => match fault.kind {
-            FaultKind::Transient { .. } => Check::warn(NAME, visible::line(&fault.what), "try again"),
+            FaultKind::Transient { .. } | FaultKind::EnvironmentLost => {
+                Check::warn(NAME, visible::line(&fault.what), "try again")
+            }
             FaultKind::Conflict | FaultKind::Permanent => Check::fail(NAME, visible::line(&fault.what), HINT),
         },
     })
