@@ -122,13 +122,7 @@ fn apply(run: &mut Run, event: &Event) {
                     demands: vec![],
                 };
                 start_counting(run);
-                run.phase = Phase::Executing(Executing {
-                    approved,
-                    retries: 0,
-                    feedback: vec![],
-                    barred: None,
-                    step: ExecutingStep::Implementing,
-                });
+                run.phase = Phase::Executing(Executing::at(ExecutingStep::Implementing, approved, 0));
             }
         }
         Event::ReworkBegan {
@@ -140,11 +134,9 @@ fn apply(run: &mut Run, event: &Event) {
                 approved.demands.extend(demands.iter().cloned());
                 start_counting(run);
                 run.phase = Phase::Executing(Executing {
-                    approved,
-                    retries: 0,
                     feedback: feedback.clone(),
                     barred: barred.clone(),
-                    step: ExecutingStep::Implementing,
+                    ..Executing::at(ExecutingStep::Implementing, approved, 0)
                 });
             }
         }
@@ -161,13 +153,7 @@ fn apply(run: &mut Run, event: &Event) {
         }
         Event::RebaseBegan => {
             if let Some((approved, retries)) = carried(&run.phase) {
-                run.phase = Phase::Executing(Executing {
-                    approved,
-                    retries,
-                    feedback: vec![],
-                    barred: None,
-                    step: ExecutingStep::Rebasing,
-                });
+                run.phase = Phase::Executing(Executing::at(ExecutingStep::Rebasing, approved, retries));
             }
         }
         Event::WorkRebased { base, head, .. } => {

@@ -126,6 +126,19 @@ pub struct Executing {
     pub step: ExecutingStep,
 }
 
+impl Executing {
+    /// At a step, of which nothing is known yet but what was approved.
+    pub(crate) fn at(step: ExecutingStep, approved: ApprovedPlan, retries: u32) -> Self {
+        Self {
+            approved,
+            retries,
+            feedback: vec![],
+            barred: None,
+            step,
+        }
+    }
+}
+
 /// A change that may not leave, and where the next one begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Barred {

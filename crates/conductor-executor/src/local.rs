@@ -38,7 +38,7 @@ use etc::Etc;
 use outside::LocalOutside;
 use view::View;
 
-pub use crate::identity::take_back;
+pub use crate::identity::{NotOnes, Owner, owner_of, take_back};
 pub use crate::limits::{Limits, MayMiss, Protection};
 
 /// Where bubblewrap is looked for.

@@ -3,7 +3,6 @@
 //! The directory changes hands while the sandbox has it and is given back after it. This module does not know what is
 //! done there.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use conductor_domain::id::{EffectId, RunId};
@@ -64,7 +63,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Rest {
     worktree: PathBuf,
-    owner: Owner,
+    owner: Option<local::Owner>,
     /// Ends last: sandboxes have their directories in it.
     _scratch: TempDir,
 }
@@ -109,7 +108,7 @@ impl Place {
         let effect = EffectId::derive(&run, 1, 0);
         let spec = SandboxSpec::new(effect.clone(), run.clone(), Profile::Tool, worktree.clone());
         let rest = Rest {
-            owner: Owner::of(&worktree)?,
+            owner: owner_of(&worktree)?,
             worktree,
             _scratch: scratch,
         };
@@ -146,11 +145,20 @@ impl Place {
 impl Rest {
     /// Gives the directory back to its owner; as anybody but root it never changed hands.
     pub(crate) fn give_back(self) -> Result<(), Failure> {
-        if !nix::unistd::geteuid().is_root() {
+        let Some(owner) = self.owner else {
             return Ok(());
-        }
-        local::take_back(&self.worktree, self.owner.uid, self.owner.gid)
-            .map_err(|error| Failure::because("giving the worktree back", &error))
+        };
+        local::take_back(&self.worktree, owner).map_err(|error| {
+            let what = format!("giving {} back", self.worktree.display());
+            let mut failure = Failure::because(what, &error);
+            failure.hint = Some(format!(
+                "some of it may belong to a user of the sandbox's own: `chown -R {}:{} {}`",
+                owner.uid,
+                owner.gid,
+                self.worktree.display()
+            ));
+            failure
+        })
     }
 }
 
@@ -175,20 +183,18 @@ async fn make(executor: ExecutorName, args: &PlaceArgs, root: PathBuf) -> Result
     })
 }
 
-/// Whose a directory was before the sandbox had it.
-#[derive(Debug)]
-struct Owner {
-    uid: u32,
-    gid: u32,
-}
-
-impl Owner {
-    fn of(worktree: &Path) -> Result<Self, Failure> {
-        let metadata = std::fs::metadata(worktree)
-            .map_err(|error| Failure::because("looking at the worktree", &error))?;
-        Ok(Self {
-            uid: metadata.uid(),
-            gid: metadata.gid(),
-        })
+/// Whose the worktree is; as anybody but root it never changes hands, so nobody asks.
+fn owner_of(worktree: &Path) -> Result<Option<local::Owner>, Failure> {
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(None);
     }
+    let owner = local::owner_of(worktree).map_err(|error| {
+        Failure::coded(
+            "CDR0423",
+            format!("the worktree {} cannot be lent: {error}", worktree.display()),
+            "name a directory that is one user's with all that is in it, such as a fresh clone",
+        )
+        .exiting(Exit::Refused)
+    })?;
+    Ok(Some(owner))
 }

@@ -108,6 +108,49 @@ fn every_tool_runs_in_the_sandbox_and_is_logged() {
     assert_eq!(owner, nix::unistd::geteuid().as_raw());
 }
 
+/// EXEC-5, ENV-2: what could not be given back as it was is not lent, and stays as it is.
+#[test]
+fn a_worktree_of_several_people_is_lent_to_nobody() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (worktree, theirs) = (dir.path().join("w"), dir.path().join("w/below/theirs"));
+    std::fs::create_dir_all(theirs.parent().expect("one")).expect("made");
+    for path in [&theirs, &worktree.join("ours")] {
+        std::fs::write(path, "kept").expect("written");
+    }
+    if !nix::unistd::geteuid().is_root() {
+        let said = exec(dir.path(), "", &["bash", "true"]);
+        assert_eq!(said.code, 0, "nothing changes hands: {}", said.stderr);
+        return;
+    }
+    std::os::unix::fs::chown(&theirs, Some(33), Some(34)).expect("as root");
+    let said = exec(dir.path(), "", &["bash", "touch made"]);
+    assert_eq!(said.code, 4, "{}", said.stderr);
+    assert!(
+        said.stderr.contains("CDR0423") && said.stderr.contains("`below/theirs` in it belongs to 33:34"),
+        "{}",
+        said.stderr
+    );
+    let whose = |path: &Path| {
+        let found = std::fs::metadata(path).expect("there");
+        (found.uid(), found.gid())
+    };
+    assert_eq!(
+        (whose(&theirs), whose(&worktree.join("ours")), whose(&worktree)),
+        ((33, 34), (0, 0), (0, 0))
+    );
+
+    std::os::unix::fs::symlink("/", dir.path().join("root")).expect("made");
+    std::fs::rename(&worktree, dir.path().join("elsewhere")).expect("moved");
+    std::fs::rename(dir.path().join("root"), &worktree).expect("moved");
+    let said = exec(dir.path(), "", &["bash", "true"]);
+    assert_eq!(said.code, 4, "{}", said.stderr);
+    assert!(
+        said.stderr.contains("the root of the file system"),
+        "{}",
+        said.stderr
+    );
+}
+
 /// EXEC-5: however it is told to end, the worktree is its owner's again and nothing is left in it that runs.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the program that is tested")]
