@@ -121,6 +121,13 @@ impl Inspector {
         self.list(changes, plan, |_any| true)
     }
 
+    /// Lists the same for whoever compares the plan by other means.
+    pub fn inspect_without_plan(&self, changes: &[Change<'_>]) -> Vec<Objection> {
+        self.list(changes, &[], |subject| {
+            *subject != Subject::Tree(FindingKind::OutsidePlan)
+        })
+    }
+
     /// Lists what to object to in what was taken out again, and leaves with the commits that brought it.
     pub fn inspect_passing(&self, changes: &[Change<'_>]) -> Vec<Objection> {
         self.list(changes, &[], Subject::leaves_with_history)

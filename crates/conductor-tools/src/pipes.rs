@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 use crate::door::MAX_MESSAGE;
 use crate::seats::MAX_UNDER_WAY;
-use crate::server::{CALL, CALL_TOO_LONG, Server, Shelf, too_long};
+use crate::server::{CALL, CALL_NO_JSON, CALL_TOO_LONG, Server, Shelf, too_long};
 
 /// The longest id of a request; it is repeated in the answer.
 const MAX_ID: usize = 256;
@@ -227,7 +227,7 @@ impl Line {
         let bytes = match self {
             Self::Whole(bytes) => bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes),
             Self::TooLong(outline) => {
-                let top = serde_json::from_slice(&outline.kept).unwrap_or(Value::Null);
+                let top = outline.top();
                 return unreadable_call(&top, CALL_TOO_LONG, None)
                     .unwrap_or_else(|| no_message(&top, too_long(), None));
             }
@@ -245,12 +245,18 @@ impl Line {
                 unreadable_call(&value, CALL, parameters())
                     .unwrap_or_else(|| no_message(&value, why, parameters()))
             }
-            Err(error) => Read::NoMessage(Wrong {
-                id: None,
-                code: ErrorCode::PARSE_ERROR,
-                why: format!("this is no JSON: {error}"),
-                call: None,
-            }),
+            Err(error) => {
+                let mut outline = Outline::default();
+                outline.extend(bytes);
+                unreadable_call(&outline.top(), CALL_NO_JSON, None).unwrap_or_else(|| {
+                    Read::NoMessage(Wrong {
+                        id: None,
+                        code: ErrorCode::PARSE_ERROR,
+                        why: format!("this is no JSON: {error}"),
+                        call: None,
+                    })
+                })
+            }
         }
     }
 }
@@ -291,7 +297,7 @@ fn called(request: ClientRequest) -> Option<Value> {
         return Some(serde_json::to_value(call.params).unwrap_or_default());
     }
     if let ClientRequest::CustomRequest(call) = request
-        && [CALL, CALL_TOO_LONG].contains(&call.method.as_str())
+        && [CALL, CALL_TOO_LONG, CALL_NO_JSON].contains(&call.method.as_str())
     {
         return Some(call.params.unwrap_or_default());
     }
@@ -324,6 +330,11 @@ impl Outline {
                 self.kept.push(byte);
             }
         }
+    }
+
+    /// Reads what was taken down; null where that is no JSON either.
+    fn top(&self) -> Value {
+        serde_json::from_slice(&self.kept).unwrap_or(Value::Null)
     }
 }
 

@@ -57,6 +57,12 @@ pub(crate) const CALL: &str = "tools/call";
 /// says so itself has told on itself.
 pub(crate) const CALL_TOO_LONG: &str = "tools/call, too long";
 
+/// Stands for a call of which nobody could read more than that it was one.
+pub(crate) const CALL_NO_JSON: &str = "tools/call, no JSON";
+
+const NO_JSON: &str = "the parameters cannot be read as JSON: text must be UTF-8 without halves of a surrogate pair, \
+    numbers must fit into 64 bits, and nothing may be nested deeper than 100";
+
 /// Serves a shelf.
 pub struct Server<S> {
     shelf: Arc<S>,
@@ -192,6 +198,7 @@ impl<S: Shelf> ServerHandler for Server<S> {
         let (code, reason) = match request.method.as_str() {
             CALL => (ErrorCode::INVALID_PARAMS, flaw(&parameters).to_owned()),
             CALL_TOO_LONG => (ErrorCode::INVALID_REQUEST, too_long()),
+            CALL_NO_JSON => (ErrorCode::INVALID_PARAMS, NO_JSON.to_owned()),
             _ => {
                 let unknown = "there is no method of this name";
                 return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, unknown, None));

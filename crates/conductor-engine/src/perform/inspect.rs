@@ -129,7 +129,8 @@ fn content(inspector: &Inspector, test_command: &[String], diff: &Diff) -> Vec<F
     let passing: Vec<inspect::Change<'_>> = diff.passing.iter().map(judged).collect();
     // The approved plan is compared where the domain decides.
     let harness = inspect::harness_of(test_command, &changes);
-    let now = inspector.inspect(&changes, &[]).into_iter().chain(harness);
+    let now = inspector.inspect_without_plan(&changes);
+    let now = now.into_iter().chain(harness);
     let earlier = inspector.inspect_passing(&passing).into_iter();
     let now = now.filter_map(|objection| finding(objection, ""));
     let earlier = earlier.filter_map(|objection| finding(objection, "in an earlier commit of the branch: "));

@@ -800,6 +800,29 @@ fn what_looks_like_a_key_hides_no_secret() {
     assert_eq!(evidence, ["in the path: github-token"]);
 }
 
+/// S-51: a plan that is compared by other means takes no place among what is objected to: a token in the last of very many
+/// files is found.
+#[test]
+fn files_outside_a_plan_that_is_not_asked_about_hide_none_behind_them() {
+    let (paths, token): (Vec<String>, _) = ((0..2_500).map(|n| format!("{n:04}.txt")).collect(), token());
+    let changes: Vec<Change<'_>> = paths
+        .iter()
+        .map(|path| Change {
+            path,
+            before: Side::Absent,
+            after: Side::File(if path == "2499.txt" {
+                token.as_bytes()
+            } else {
+                b"a\n"
+            }),
+            marks: &[],
+        })
+        .collect();
+    let found = inspector().inspect_without_plan(&changes);
+    let subjects: Vec<&Subject> = found.iter().map(|it| &it.subject).collect();
+    assert_eq!(subjects, [&Subject::ManyFiles, &Subject::Secret]);
+}
+
 /// S-48: hostile: a file can be made of nothing but what is objected to. What is listed is bounded, which is
 /// objected to, too; what is the same twice does not count twice.
 #[test]

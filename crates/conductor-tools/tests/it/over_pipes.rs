@@ -47,7 +47,11 @@ impl Client {
     }
 
     async fn say(&mut self, line: &str) {
-        self.write.write_all(line.as_bytes()).await.expect("written");
+        self.say_bytes(line.as_bytes()).await;
+    }
+
+    async fn say_bytes(&mut self, line: &[u8]) {
+        self.write.write_all(line).await.expect("written");
         self.write.write_all(b"\n").await.expect("written");
     }
 
@@ -369,6 +373,37 @@ async fn what_is_no_message_is_answered_as_such_and_the_server_goes_on() {
         client.names().await;
     }
     assert_eq!(told.asked(), []);
+}
+
+/// TOOL-1, TOOL-4: a call that is no JSON further down is answered under its id, or its client would wait for ever, and logged.
+#[tokio::test]
+async fn a_call_that_is_no_json_is_answered_by_its_id_and_logged() {
+    let told = Told::new();
+    let mut client = Client::greeted(Role::Implementer, told.clone()).await;
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let unreadable = [
+        &br#"{"content":"half \ud83d"}"#[..],
+        b"{\"content\":\"\xff\"}",
+        b"1e999",
+        deep.as_bytes(),
+    ];
+    for (id, arguments) in unreadable.iter().enumerate() {
+        let begin = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"view","arguments":"#
+        );
+        client
+            .say_bytes(&[begin.as_bytes(), arguments, b"}}"].concat())
+            .await;
+        assert_eq!(client.hear_refusal().await, refusal(-32602, json!(id)));
+        client.names().await;
+    }
+    assert_eq!((told.asked(), told.misfits().len()), (vec![], unreadable.len()));
+    // Without an id, and with one that nobody can repeat, it is no request.
+    for top in ["", r#""id":1.5,"#] {
+        let line = format!(r#"{{"jsonrpc":"2.0",{top}"method":"tools/call","params":["\ud83d"]}}"#);
+        client.say(&line).await;
+        assert_eq!(client.hear_refusal().await, refusal(-32700, Value::Null), "{top}");
+    }
 }
 
 /// TOOL-1: a call that is too long is refused by its own id, wherever that stands, or its client would wait for ever.
