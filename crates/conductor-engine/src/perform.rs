@@ -160,11 +160,7 @@ impl Performance<'_> {
             Effect::CheckRedFirst { .. } => Err(Fault::permanent(
                 "cannot run new tests on the base: this version does not do that yet",
             )),
-            Effect::Rebase {
-                branch,
-                base: _,
-                head,
-            } => rebase::rebase(self, branch, head).await,
+            Effect::Rebase { branch, base, head } => rebase::rebase(self, branch, base, head).await,
             Effect::InspectDiff { base, head } => inspect::inspect(self, base, head).await,
             Effect::Push {
                 branch,

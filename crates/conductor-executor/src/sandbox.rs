@@ -293,7 +293,7 @@ impl<O: Outside> Sandbox for GuestSandbox<O> {
         let time = Duration::from_millis(command.time.0);
         let (answer, breached) = self.wait(&mut call, before, time).await;
         match (answer, breached) {
-            (Ok(answer), breached) => answer::command(answer, breached, since(begun)),
+            (Ok(answer), breached) => answer::command(&command, answer, breached, since(begun)),
             // What broke the limit took the guest with it.
             (Err(_), Some(limit)) => Ok(CommandResult {
                 ending: Ending::LimitExceeded {

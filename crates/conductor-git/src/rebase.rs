@@ -35,7 +35,9 @@ pub(crate) async fn rebase(
     git: &Git,
     repo: &RunRepo,
     lock: &Lock,
-    RebaseOrder { effect, head, .. }: &RebaseOrder,
+    RebaseOrder {
+        effect, base, head, ..
+    }: &RebaseOrder,
     onto: &CommitId,
 ) -> Result<Outcome, Error> {
     let head_mark = format!("refs/conductor/rebased/{effect}/head");
@@ -53,14 +55,13 @@ pub(crate) async fn rebase(
     expect_branch(git, repo, head).await?;
     let listed = repo
         .call(git, "rev-list")
-        .args(["--reverse", "--topo-order", head.as_str(), "--not", onto.as_str()])
+        .args(["--reverse", "--topo-order", head.as_str()])
+        .args(["--not", base.as_str(), onto.as_str()])
         .text()
         .await?;
     let commits: Vec<CommitId> = listed.lines().map(commit_id).collect::<Result<_, _>>()?;
-    let contains = repo
-        .call(git, "merge-base")
-        .args(["--is-ancestor", onto.as_str(), head.as_str()]);
-    if contains.finish().await?.status.success() {
+    // What the base branch went back on is below the work, and stays behind.
+    if is_below(git, repo, base, onto).await? && is_below(git, repo, onto, head).await? {
         return Ok(Outcome::Clean {
             base: onto.clone(),
             head: head.clone(),
@@ -81,6 +82,13 @@ pub(crate) async fn rebase(
         base: onto.clone(),
         head: tip,
     })
+}
+
+async fn is_below(git: &Git, repo: &RunRepo, low: &CommitId, high: &CommitId) -> Result<bool, Error> {
+    let asked = repo
+        .call(git, "merge-base")
+        .args(["--is-ancestor", low.as_str(), high.as_str()]);
+    Ok(asked.finish().await?.status.success())
 }
 
 /// Writes a mark, over one that an interrupted try left.

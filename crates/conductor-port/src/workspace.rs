@@ -133,6 +133,9 @@ pub struct RebaseOrder {
     pub run: RunId,
     /// The run's branch.
     pub branch: String,
+    /// The commit that the run's own ones stand on. What lies below is not the run's, and does not move with it, though the
+    /// base branch has dropped it.
+    pub base: CommitId,
     /// The commit that the branch must stand at.
     pub head: CommitId,
 }

@@ -21,6 +21,7 @@ use crate::settings::{DatabaseUrl, ToldSandbox};
 use crate::signals;
 use crate::wire;
 
+use act::Played;
 use stage::Stage;
 use story::Story;
 use summary::{After, Summary};
@@ -82,17 +83,28 @@ async fn play_there(
         played = act::play(out, &stage, args.yes) => played,
         () = signals.told() => Err(interrupted()),
     };
-    let summary = match played {
-        Ok(run) => Summary::of(&stage, run, set_up_ms, watch.millis()).await,
-        Err(failure) => Err(failure),
+    let ended = match played {
+        Ok(Played { run, stuck }) => {
+            let summary = Summary::of(&stage, run, set_up_ms, watch.millis()).await;
+            match (summary, stuck) {
+                (Ok(summary), None) => Ok(summary),
+                (Ok(summary), Some(failure)) => Err((Some(summary), failure)),
+                (Err(failure), _) => Err((None, failure)),
+            }
+        }
+        Err(failure) => Err((None, failure)),
     };
-    let summary = match summary {
+    let summary = match ended {
         Ok(summary) => summary,
-        Err(failure) if failure.exit == Exit::Refused || failure == interrupted() => {
+        Err((_none, failure)) if failure.exit == Exit::Refused || failure == interrupted() => {
             stage.tear_down().await?;
             return Err(failure);
         }
-        Err(failure) => {
+        Err((summary, failure)) => {
+            // A program that asked for JSON is told how far it came; people have seen it.
+            if let Some(summary) = summary.filter(|_| out.is_json()) {
+                out.data(&summary, |summary| summary.people(After::Stays))?;
+            }
             *left = Left::Everything;
             let kept = stage.leave_behind().await;
             out.talk(&format!(

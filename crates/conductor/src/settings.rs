@@ -670,6 +670,21 @@ mod tests {
                 assert_eq!(found.is_open(), is_open, "{address}");
             }
         }
+        for wrong in [
+            "foo",
+            "ftp://foo",
+            "https://",
+            "https:/foo",
+            "https://a@foo",
+            "https://foo?b",
+        ] {
+            let told = Told {
+                public_url: Some(wrong.to_owned()),
+                ..Told::default()
+            };
+            let failure = told.listen().expect_err(wrong);
+            assert_eq!(failure.exit, crate::exit::Exit::Usage, "{wrong}");
+        }
         let half = Told {
             tls_cert: Some("cert.pem".into()),
             public_url: https,

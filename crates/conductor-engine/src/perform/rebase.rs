@@ -14,6 +14,7 @@ use super::Performance;
 pub(super) async fn rebase(
     performance: &Performance<'_>,
     branch: &str,
+    base: &CommitId,
     head: &CommitId,
 ) -> Result<Report, Fault> {
     performance.take_worktree().await?;
@@ -22,6 +23,7 @@ pub(super) async fn rebase(
         effect: performance.effect().clone(),
         run: performance.run().clone(),
         branch: branch.to_owned(),
+        base: base.clone(),
         head: head.clone(),
     };
     let workspace = &performance.ports().workspace;

@@ -7,12 +7,13 @@ use conductor_domain::testing::Ending;
 use conductor_domain::time::Millis;
 use conductor_guest::file::MAX_FILE;
 use conductor_guest::response::{self, Limit, Refusal, Response};
-use conductor_port::executor::{CommandResult, FileRefusal};
+use conductor_port::executor::{Command, CommandResult, FileRefusal};
 
 use crate::channel::{Answer, Gathered, NotSent};
 
 /// Tells how a command ended; a limit that was met outranks whatever the command made of it (S-18).
 pub(super) fn command(
+    command: &Command,
     answer: Answer,
     breached: Option<&'static str>,
     time: Millis,
@@ -22,12 +23,14 @@ pub(super) fn command(
         Response::Refused(Refusal::Busy) => {
             return Err(Fault::transient("too much is under way in the sandbox"));
         }
-        Response::Refused(refusal) => (
-            Ending::NotRun {
-                reason: refusal.to_string(),
-            },
-            0,
-        ),
+        Response::Refused(refusal) => {
+            let reason = if let (Refusal::CannotStart(_), Some(program)) = (&refusal, command.argv.first()) {
+                format!("program `{program}` {refusal}")
+            } else {
+                refusal.to_string()
+            };
+            (Ending::NotRun { reason }, 0)
+        }
         Response::Fault(what) => return Err(Fault::transient(format!("running a command: {what}"))),
         other @ (Response::Output { .. }
         | Response::FileBytes(_)

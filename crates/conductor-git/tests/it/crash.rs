@@ -166,12 +166,12 @@ async fn a_rebase_happens_once() {
         let mortal = Mortal::new(&world);
         let workspace = mortal.workspace(&world, last).await;
         let tried = workspace
-            .rebase(&world.rebase(9, &head), &world.repo(), None)
+            .rebase(&world.rebase(9, &base, &head), &world.repo(), None)
             .await;
         leave_locks(&world);
         let again = world
             .workspace
-            .rebase(&world.rebase(9, &head), &world.repo(), None)
+            .rebase(&world.rebase(9, &base, &head), &world.repo(), None)
             .await
             .unwrap();
         let Rebased::Clean {

@@ -18,7 +18,7 @@ async fn commits_move_with_their_words() {
 
     let done = world
         .workspace
-        .rebase(&world.rebase(9, &second), &world.repo(), None)
+        .rebase(&world.rebase(9, &base, &second), &world.repo(), None)
         .await
         .unwrap();
     let Rebased::Clean { base: onto, head } = done.clone() else {
@@ -41,7 +41,7 @@ async fn commits_move_with_their_words() {
     world.people_push("moved again");
     let again = world
         .workspace
-        .rebase(&world.rebase(9, &second), &world.repo(), None)
+        .rebase(&world.rebase(9, &base, &second), &world.repo(), None)
         .await
         .unwrap();
     assert_eq!(again, done);
@@ -60,7 +60,7 @@ async fn another_rebase_of_the_same_head_goes_where_the_base_stands_then() {
         let moved = world.people_push("moved");
         let done = world
             .workspace
-            .rebase(&world.rebase(effect, &head), &world.repo(), None)
+            .rebase(&world.rebase(effect, &base, &head), &world.repo(), None)
             .await
             .unwrap();
         let Rebased::Clean {
@@ -90,7 +90,7 @@ async fn a_conflict_names_its_paths_and_moves_nothing() {
     world.people_push("moved");
     let done = world
         .workspace
-        .rebase(&world.rebase(9, &head), &world.repo(), None)
+        .rebase(&world.rebase(9, &base, &head), &world.repo(), None)
         .await
         .unwrap();
     assert_eq!(
@@ -110,7 +110,7 @@ async fn a_base_that_did_not_move_changes_nothing() {
     let head = world.commit(1, &base).await;
     let done = world
         .workspace
-        .rebase(&world.rebase(9, &head), &world.repo(), None)
+        .rebase(&world.rebase(9, &base, &head), &world.repo(), None)
         .await
         .unwrap();
     assert_eq!(
@@ -134,7 +134,7 @@ async fn what_upstream_has_already_is_not_proposed_again() {
     let moved = world.people_push("the same");
     let done = world
         .workspace
-        .rebase(&world.rebase(9, &head), &world.repo(), None)
+        .rebase(&world.rebase(9, &base, &head), &world.repo(), None)
         .await
         .unwrap();
     assert_eq!(
@@ -155,7 +155,7 @@ async fn a_stale_head_is_refused() {
     world.people_push("moved");
     let fault = world
         .workspace
-        .rebase(&world.rebase(9, &base), &world.repo(), None)
+        .rebase(&world.rebase(9, &base, &base), &world.repo(), None)
         .await
         .unwrap_err();
     assert_eq!(fault.kind, FaultKind::Conflict);
@@ -172,7 +172,7 @@ async fn a_reset_after_a_rebase_saves_nothing() {
     world.people_push("moved");
     let done = world
         .workspace
-        .rebase(&world.rebase(9, &head), &world.repo(), None)
+        .rebase(&world.rebase(9, &base, &head), &world.repo(), None)
         .await
         .unwrap();
     let Rebased::Clean { head: new, .. } = done else {
@@ -184,4 +184,42 @@ async fn a_reset_after_a_rebase_saves_nothing() {
         std::fs::read_to_string(dir.join("README.md")).unwrap(),
         "theirs\n"
     );
+}
+
+/// BEY-3: what people took out of the base branch does not come back with the work that began on it, whether the branch went
+/// on from there or only back.
+#[tokio::test]
+async fn what_the_base_branch_dropped_stays_dropped() {
+    for goes_on in [true, false] {
+        let world = World::new().await;
+        let people = world.people();
+        write(&people.join("leaked.pem"), "a key\n");
+        let dropped = world.people_push("a mistake");
+        assert_eq!(world.begin().await, dropped);
+        write(&world.workdir().join("a.txt"), "1\n");
+        let head = world.commit(1, &dropped).await;
+
+        git_ok(&people, ["reset", "--quiet", "--hard", "HEAD~1"]);
+        git_ok(&people, ["push", "--quiet", "--force", "origin", "HEAD:main"]);
+        if goes_on {
+            write(&people.join("README.md"), "theirs\n");
+            world.people_push("moved");
+        }
+        let stands = world.upstream_at("refs/heads/main").unwrap();
+        let done = world
+            .workspace
+            .rebase(&world.rebase(9, &dropped, &head), &world.repo(), None)
+            .await
+            .unwrap();
+        let Rebased::Clean { base, head: new } = done else {
+            panic!("{done:?}")
+        };
+        assert_eq!(
+            (base, world.branch_at()),
+            (stands, Some(new.clone())),
+            "{goes_on}"
+        );
+        let names: Vec<String> = world.tree(new.as_str()).into_iter().map(|file| file.0).collect();
+        assert_eq!(names, ["README.md", "a.txt", "src/lib.rs"], "{goes_on}");
+    }
 }

@@ -143,11 +143,12 @@ impl World {
     }
 
     /// Commits the working directory, which must have changed.
-    pub(crate) fn rebase(&self, number: u64, head: &CommitId) -> RebaseOrder {
+    pub(crate) fn rebase(&self, number: u64, base: &CommitId, head: &CommitId) -> RebaseOrder {
         RebaseOrder {
             effect: EffectId::derive(&self.run, number, 0),
             run: self.run.clone(),
             branch: BRANCH.to_owned(),
+            base: base.clone(),
             head: head.clone(),
         }
     }

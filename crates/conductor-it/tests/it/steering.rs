@@ -83,7 +83,7 @@ pub(crate) fn wait_for_process(words: &str, there: bool) -> Result<()> {
 }
 
 /// The processes of this machine that are called so, in whatever sandbox.
-fn processes(words: &str) -> Result<Vec<Pid>> {
+pub(crate) fn processes(words: &str) -> Result<Vec<Pid>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").context("reading processes")? {
         let path = entry?.path();

@@ -1,16 +1,22 @@
 //! What agents say decides nothing.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use conductor_it::Stage;
 use conductor_it::stage::Play;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::kept::{Kept, on_both_databases};
+use crate::steering::processes;
 use crate::{GREETING, PROGRAM};
 
 on_both_databases!(
     a_tester_that_lies_opens_no_gate,
     a_file_outside_the_plan_asks_again,
     tests_that_were_not_run_are_their_own_result,
+    a_sandbox_that_dies_twice_is_for_a_human,
     a_hostile_cast_gets_nowhere,
     secrets_are_kept_nowhere,
 );
@@ -95,9 +101,61 @@ async fn tests_that_were_not_run_are_their_own_result(kept: Kept) -> Result<()> 
         run["holds"].to_string().contains("tests not run")
     })?;
     ensure!(seen["run"]["phase"] == "executing", "{seen:#}");
+    let tests = &seen["tests"][0];
+    ensure!(
+        tests["ran"] == false && tests["passed"] == false && seen["tests"][1].is_null(),
+        "{seen:#}"
+    );
+    ensure!(
+        tests["said"].as_str().is_some_and(
+            |said| said.contains("not run: program `no-such-program-anywhere` cannot be started")
+        ),
+        "{seen:#}"
+    );
     let shown = stage.program.say_plainly(&["run", "show", &run])?.done()?;
-    ensure!(shown.stdout.contains("not run"), "{}", shown.stdout);
+    ensure!(shown.stdout.contains("not run: program"), "{}", shown.stdout);
     stage.verify(&run)
+}
+
+/// RUN-12, ENV-6, S-18: a sandbox that dies under the tests is made anew once. The second time a human is asked, and what was
+/// seen stands among the tests.
+async fn a_sandbox_that_dies_twice_is_for_a_human(kept: Kept) -> Result<()> {
+    // Nobody else sleeps for so long.
+    let sleep = format!("sleep {}", 1_000_000 + std::process::id());
+    let play = Play {
+        test: sleep.clone(),
+        ..kept.shell(GREETING)
+    };
+    let stage = Stage::set(PROGRAM, &play).await?;
+    let run = stage.start_run("Strike me")?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    let mut struck = Vec::new();
+    while struck.len() < 2 {
+        let seen = stage.show(&run)?;
+        ensure!(seen["holds"].as_array().is_some_and(Vec::is_empty), "{seen:#}");
+        for tests in processes(&sleep)? {
+            if !struck.contains(&tests) {
+                // The guest, which started them, is all of the sandbox: it ends with its first process.
+                kill(parent_of(tests)?, Signal::SIGKILL)?;
+                struck.push(tests);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let seen = stage.wait(&run, "a hold", |run| run["holds"].to_string().contains("failure"))?;
+    ensure!(seen["holds"].to_string().contains("guest is lost"), "{seen:#}");
+    ensure!(seen["attempts"] == 1, "no agent started over: {seen:#}");
+    stage.program.say(&["run", "cancel", &run])?.done()?;
+    stage.wait_for_clean_up(&run)?;
+    ensure!(processes(&sleep)?.is_empty(), "a third was started");
+    stage.verify(&run)
+}
+
+fn parent_of(process: Pid) -> Result<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    Ok(Pid::from_raw(parent.context("a parent")?.trim().parse()?))
 }
 
 /// TOOL-2, RUN-8: a hostile cast meets a refusal at every turn, its lie is recorded, and nothing leaves.

@@ -26,8 +26,16 @@ struct Person {
     is_asked: bool,
 }
 
+/// What was played.
+#[derive(Debug)]
+pub(crate) struct Played {
+    pub(crate) run: RunId,
+    /// Why the run stands still, where it does before its end.
+    pub(crate) stuck: Option<Failure>,
+}
+
 /// Plays the run to its end.
-pub(crate) async fn play(out: Out, stage: &Stage, yes: bool) -> Result<RunId, Failure> {
+pub(crate) async fn play(out: Out, stage: &Stage, yes: bool) -> Result<Played, Failure> {
     let started = stage.start_run().await?;
     let person = Person {
         out,
@@ -36,7 +44,15 @@ pub(crate) async fn play(out: Out, stage: &Stage, yes: bool) -> Result<RunId, Fa
     let mut progress = Progress::new(out);
     let ended = follow(stage, &person, &started.run, &mut progress).await;
     progress.finish();
-    ended.map(|()| started.run)
+    let stuck = match ended {
+        Ok(()) => None,
+        Err(failure) if failure.exit == Exit::NeedsHuman => Some(failure),
+        Err(failure) => return Err(failure),
+    };
+    Ok(Played {
+        run: started.run,
+        stuck,
+    })
 }
 
 async fn follow(stage: &Stage, person: &Person, run: &RunId, progress: &mut Progress) -> Result<(), Failure> {
@@ -109,12 +125,12 @@ async fn respond(stage: &Stage, person: &Person, run: &RunId) -> Result<(), Fail
         return Err(Failure::coded("CDR0417", what, hint).exiting(Exit::NeedsHuman));
     } else if !detail.holds.is_empty() {
         let what = format!("run {run} is {}", detail.waits_for);
-        return Err(Failure::coded(
-            "CDR0417",
-            what,
-            "the scenario led here; `run show <run> --tests` there shows what the tests said",
-        )
-        .exiting(Exit::NeedsHuman));
+        let hint = if detail.tests.is_empty() {
+            format!("the scenario led here; `run show {run}` there shows how")
+        } else {
+            format!("the scenario led here; `run show {run} --tests` there shows what the tests said")
+        };
+        return Err(Failure::coded("CDR0417", what, hint).exiting(Exit::NeedsHuman));
     }
     Ok(())
 }

@@ -37,6 +37,17 @@ impl Listen {
     }
 }
 
+/// Tells whether links can begin with it, and requests arrive under its name.
+fn is_web_address(text: &str) -> bool {
+    reqwest::Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.host_str().is_some_and(|host| text.contains(host))
+            && url.username().is_empty()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    })
+}
+
 impl Told {
     /// Where to listen and how; where others could reach it, not without HTTPS, be it by a proxy (SEC-7).
     pub(crate) fn listen(&self) -> Result<Listen, Failure> {
@@ -59,6 +70,13 @@ impl Told {
                 ));
             }
         };
+        if let Some(url) = self.public_url.as_deref().filter(|url| !is_web_address(url)) {
+            return Err(usage(
+                "CDR0404",
+                format!("public-url `{url}` is no address of a web server"),
+                "write for example https://conductor.example",
+            ));
+        }
         let is_https = self
             .public_url
             .as_ref()
