@@ -324,6 +324,7 @@ fn faults_say_what_a_repeat_can_bring() {
         }
     );
     assert_eq!(Fault::conflict("x").kind, FaultKind::Conflict);
+    assert_eq!(Fault::environment_lost("x").kind, FaultKind::EnvironmentLost);
     assert_eq!(
         (Fault::permanent("x").kind, Fault::permanent("x").to_string()),
         (FaultKind::Permanent, "x".to_owned())
