@@ -127,7 +127,7 @@ impl Program {
         let begun = Instant::now();
         loop {
             if self.has_ended()? {
-                bail!("the server ended while it was starting");
+                bail!("the server ended while it was starting\n{}", self.log());
             }
             if self.is_published() && self.say(&["run", "list"])?.code == 0 {
                 return Ok(());

@@ -3,6 +3,7 @@
 //! This module does not know how the story goes.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -401,9 +402,18 @@ impl Stage {
     }
 }
 
+/// Finds a port below those that the kernel gives to connections, which could take it before the server listens there; each
+/// process of tests begins to look elsewhere.
 fn free_port() -> Result<u16> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").context("finding a free port")?;
-    Ok(listener.local_addr().context("the port")?.port())
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 12_000;
+    let begin = std::process::id().wrapping_mul(61) % u32::from(COUNT);
+    let begin = u16::try_from(begin).context("a place to begin")?;
+    (0..COUNT)
+        .map(|_| FIRST + (begin + TAKEN.fetch_add(1, Ordering::Relaxed) % COUNT) % COUNT)
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .context("no port is free")
 }
 
 /// Only root can make cgroups everywhere; anybody else says which limits are missing, as an operator would.

@@ -41,7 +41,7 @@ impl Listen {
 fn is_web_address(text: &str) -> bool {
     reqwest::Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")
-            && url.host_str().is_some_and(|host| text.contains(host))
+            && text.starts_with(&format!("{}://", url.scheme()))
             && url.username().is_empty()
             && url.query().is_none()
             && url.fragment().is_none()
