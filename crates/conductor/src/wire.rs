@@ -199,9 +199,9 @@ pub(crate) fn cannot_open(error: OpenError) -> Failure {
         | OpenError::NoConnection { .. }
         | OpenError::Denied { .. }
         | OpenError::Unfit { .. }
-        | OpenError::BadAddress { .. }
         | OpenError::Claimed { .. }
         | OpenError::OtherVersion { .. } => Exit::Failed,
+        OpenError::BadAddress { .. } => Exit::Usage,
     };
     Failure::coded(error.code(), crate::exit::chain(&error), error.hint()).exiting(exit)
 }

@@ -58,6 +58,12 @@ impl Story {
                 "give --repo a directory that is there",
             )
         })?;
+        if !directory.is_dir() {
+            return Err(unplayable(
+                format!("the repository {} is no directory", directory.display()),
+                "give --repo the directory of a git repository",
+            ));
+        }
         let name = directory
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
@@ -177,6 +183,14 @@ mod tests {
             Story::choose(&args(dir.path(), test))
         };
         let on_main = "ref: refs/heads/main\n";
+        let file = dir.path().join("a");
+        std::fs::write(&file, "").expect("written");
+        let given = DemoArgs {
+            repo: Some(file),
+            ..args(dir.path(), Some("true"))
+        };
+        let failure = Story::choose(&given).expect_err("a file");
+        assert!(failure.what.ends_with("is no directory"), "{}", failure.what);
         let detached = format!("{}\n", "a".repeat(40));
         let story = choose(on_main, Some("make check")).expect("playable");
         assert_eq!(story.test_command, ["make", "check"]);
