@@ -795,9 +795,42 @@ fn what_looks_like_a_key_hides_no_secret() {
     );
     assert_eq!(of("a.txt", "", &format!("{head} {line}\n")), [secret]);
     assert_eq!(of("a.txt", "", &format!("{head} {foot}\n")), []);
+    let below = format!("one line\n{line}\nand another\n");
+    assert_eq!(
+        of("a.txt", "", &below),
+        [(2, Subject::Secret, Severity::Violation)]
+    );
     let named = whole(&format!("{line}.txt"), "", "a\n");
     let evidence: Vec<&str> = named.iter().map(|it| it.evidence.as_str()).collect();
     assert_eq!(evidence, ["in the path: github-token"]);
+}
+
+/// SEC-4: of what was taken out again only that counts which leaves with the commit that brought it.
+#[test]
+fn what_was_taken_out_again_counts_where_it_leaves_all_the_same() {
+    let text = format!("{}\nhidden\u{200b}\nconsole.log(1)\n", token());
+    let change = Change {
+        path: "web/a.js",
+        before: Side::Absent,
+        after: Side::File(text.as_bytes()),
+        marks: &[FindingKind::CollidingName],
+    };
+    let subjects =
+        |found: Vec<Objection>| -> Vec<Subject> { found.into_iter().map(|it| it.subject).collect() };
+    let pattern = Subject::Pattern("no-console".to_owned());
+    assert_eq!(
+        subjects(inspector().inspect_passing(&[change])),
+        [Subject::Secret, pattern.clone()]
+    );
+    assert_eq!(
+        subjects(inspector().inspect_without_plan(&[change])),
+        [
+            Subject::Tree(FindingKind::CollidingName),
+            Subject::Secret,
+            Subject::HiddenText,
+            pattern
+        ]
+    );
 }
 
 /// S-51: a plan that is compared by other means takes no place among what is objected to: a token in the last of very many
