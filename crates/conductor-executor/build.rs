@@ -1,4 +1,4 @@
-//! Builds the guest and hands its bytes to the crate (DESIGN §4); cheap when the guest did not change.
+//! Builds the guest and hands its bytes to the crate; cheap when the guest did not change.
 
 #[path = "../conductor-guest/embed.rs"]
 mod embed;

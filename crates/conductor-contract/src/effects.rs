@@ -5,7 +5,9 @@
 use conductor_domain::effect::EffectKind;
 use conductor_domain::id::EffectId;
 use conductor_domain::time::Timestamp;
-use conductor_port::ledger::{AppendError, Batch, EffectChange, NewEffect, Projection, Renewal, RunRow};
+use conductor_port::ledger::{
+    AppendError, Batch, EffectChange, EffectStatus, NewEffect, Projection, Renewal, RunRow,
+};
 
 use crate::Subject;
 use crate::given::{
@@ -152,7 +154,10 @@ pub(crate) async fn a_stopped_pending_effect_is_done_at_once(subject: &Subject) 
     )
     .await;
     let row = effect_row(subject, &id).await;
-    assert_eq!((row.status.as_str(), row.stop, row.attempts), ("done", true, 0));
+    assert_eq!(
+        (row.status, row.stop, row.attempts),
+        (EffectStatus::Done, true, 0)
+    );
     assert_eq!(dispatchable(subject, 10).await, []);
 }
 
@@ -186,8 +191,8 @@ pub(crate) async fn a_stopped_effect_that_was_tried_is_dispatched_at_once(subjec
     .await;
     let row = effect_row(subject, &id).await;
     assert_eq!(
-        (row.status.as_str(), row.stop, row.attempts),
-        ("pending", true, 1)
+        (row.status, row.stop, row.attempts),
+        (EffectStatus::Pending, true, 1)
     );
     assert_eq!(dispatchable(subject, 30).await, std::slice::from_ref(&id));
     let again = leased(subject, wish(&id, 30, 40)).await;
@@ -212,8 +217,8 @@ pub(crate) async fn a_stopped_effect_that_was_tried_is_dispatched_at_once(subjec
     .await;
     let row = effect_row(subject, &id).await;
     assert_eq!(
-        (row.status.as_str(), row.stop, row.attempts),
-        ("pending", true, 2)
+        (row.status, row.stop, row.attempts),
+        (EffectStatus::Pending, true, 2)
     );
     assert_eq!(dispatchable(subject, 1_999_999).await, []);
     assert_eq!(dispatchable(subject, 2_000_000).await, [id]);
@@ -232,7 +237,7 @@ pub(crate) async fn a_stopped_leased_effect_hears_it_at_renewal(subject: &Subjec
     )
     .await;
     let row = effect_row(subject, &id).await;
-    assert_eq!((row.status.as_str(), row.stop), ("leased", true));
+    assert_eq!((row.status, row.stop), (EffectStatus::Leased, true));
     assert_eq!(
         subject.ledger.renew(&mine, Timestamp(30)).await,
         Ok(Renewal::Stop)
@@ -246,7 +251,7 @@ pub(crate) async fn a_stopped_leased_effect_hears_it_at_renewal(subject: &Subjec
         },
     )
     .await;
-    assert_eq!(effect_row(subject, &id).await.status, "done");
+    assert_eq!(effect_row(subject, &id).await.status, EffectStatus::Done);
 }
 
 pub(crate) async fn a_stop_of_a_done_effect_changes_nothing(subject: &Subject) {
@@ -283,7 +288,7 @@ pub(crate) async fn a_retry_puts_the_effect_back_until_its_time(subject: &Subjec
     };
     kept(subject, again).await;
     let row = effect_row(subject, &id).await;
-    assert_eq!((row.status.as_str(), row.attempts), ("pending", 1));
+    assert_eq!((row.status, row.attempts), (EffectStatus::Pending, 1));
     assert_eq!(dispatchable(subject, 499).await, []);
     assert_eq!(dispatchable(subject, 500).await, [id]);
     assert_eq!(

@@ -5,7 +5,8 @@
 use conductor_domain::effect::EffectKind;
 use conductor_domain::time::Timestamp;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectChange, LeaseWish, Leased, NewEffect, Projection, Renewal, RunRow, Settlement,
+    AppendError, Batch, EffectChange, EffectStatus, LeaseWish, Leased, NewEffect, Projection, Renewal,
+    RunRow, Settlement,
 };
 use tokio::task::JoinSet;
 
@@ -26,7 +27,7 @@ pub(crate) async fn of_two_workers_one_gets_the_effect(subject: &Subject) {
     };
     assert_eq!(subject.ledger.lease(other).await, Ok(Leased::Gone));
     let row = effect_row(subject, &id).await;
-    assert_eq!((row.status.as_str(), row.attempts), ("leased", 1));
+    assert_eq!((row.status, row.attempts), (EffectStatus::Leased, 1));
     assert_eq!(dispatchable(subject, 10).await, []);
 }
 
@@ -149,9 +150,9 @@ pub(crate) async fn a_stale_token_settles_nothing(subject: &Subject) {
         subject.ledger.append(report(&first)).await,
         Err(AppendError::LeaseLost)
     );
-    assert_eq!(effect_row(subject, &id).await.status, "leased");
+    assert_eq!(effect_row(subject, &id).await.status, EffectStatus::Leased);
     kept(subject, report(&second)).await;
-    assert_eq!(effect_row(subject, &id).await.status, "done");
+    assert_eq!(effect_row(subject, &id).await.status, EffectStatus::Done);
 }
 
 /// Who lost its lease must not be sent to decide again.
@@ -257,7 +258,7 @@ pub(crate) async fn an_effect_that_became_held_is_not_leased(subject: &Subject) 
     )
     .await;
     assert_eq!(subject.ledger.lease(wish(&id, 10, 20)).await, Ok(Leased::Gone));
-    assert_eq!(effect_row(subject, &id).await.status, "pending");
+    assert_eq!(effect_row(subject, &id).await.status, EffectStatus::Pending);
 }
 
 pub(crate) async fn an_effect_that_is_not_due_is_not_leased(subject: &Subject) {

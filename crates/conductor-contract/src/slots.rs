@@ -4,7 +4,7 @@
 
 use conductor_domain::effect::EffectKind;
 use conductor_domain::id::{EffectId, RepoId};
-use conductor_port::ledger::{Batch, LeaseWish, Leased};
+use conductor_port::ledger::{Batch, EffectStatus, LeaseWish, Leased};
 use conductor_port::{Fault, FaultKind};
 use tokio::task::JoinSet;
 
@@ -143,7 +143,7 @@ pub(crate) async fn an_effect_without_a_slot_stays_pending(subject: &Subject) {
     leased(subject, with_slot(&here, 1)).await;
     assert_eq!(answer(subject, with_slot(&there, 1)).await, Leased::NoSlot);
     let row = effect_row(subject, &there).await;
-    assert_eq!((row.status.as_str(), row.attempts), ("pending", 0));
+    assert_eq!((row.status, row.attempts), (EffectStatus::Pending, 0));
 }
 
 /// One run, one repository.

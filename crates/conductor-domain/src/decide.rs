@@ -32,7 +32,7 @@ use draft::Draft;
 
 /// The version of the rules; stored with every decision. A change of any outcome is a new version, which
 /// `scenarios/outcomes.lock` sees to.
-pub const DECIDER_VERSION: u32 = 7;
+pub const DECIDER_VERSION: u32 = 8;
 
 /// All that a decision may depend on beside run and input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -76,6 +76,7 @@ fn apply(run: &mut Run, event: &Event) {
             start_counting(run);
             run.phase = Phase::Planning(Planning {
                 revisions: 0,
+                asked: run.phase.asked_of_the_plan(),
                 feedback: feedback.clone(),
                 step: PlanningStep::Drafting,
             });
@@ -104,6 +105,7 @@ fn apply(run: &mut Run, event: &Event) {
                 plan: plan.clone(),
                 review: review.clone(),
                 issue: issue.clone(),
+                asked: run.phase.asked_of_the_plan(),
             });
         }
         Event::GateReopened { gate, issue } => {
@@ -130,7 +132,7 @@ fn apply(run: &mut Run, event: &Event) {
             demands,
             barred,
         } => {
-            if let Some((mut approved, _)) = carried(&run.phase) {
+            if let Some((mut approved, _)) = run.phase.carried() {
                 approved.demands.extend(demands.iter().cloned());
                 start_counting(run);
                 run.phase = Phase::Executing(Executing {
@@ -152,7 +154,7 @@ fn apply(run: &mut Run, event: &Event) {
             executing(run, |executing| executing.barred = None);
         }
         Event::RebaseBegan => {
-            if let Some((approved, retries)) = carried(&run.phase) {
+            if let Some((approved, retries)) = run.phase.carried() {
                 run.phase = Phase::Executing(Executing::at(ExecutingStep::Rebasing, approved, retries));
             }
         }
@@ -216,7 +218,7 @@ fn apply(run: &mut Run, event: &Event) {
             });
         }
         Event::ProposalBegan { tests } => {
-            if let Some((approved, retries)) = carried(&run.phase) {
+            if let Some((approved, retries)) = run.phase.carried() {
                 run.phase = Phase::Proposing(Proposing {
                     approved,
                     tests: tests.clone(),
@@ -394,12 +396,15 @@ fn apply(run: &mut Run, event: &Event) {
                 run.approved_calls.extend(run.call.take().map(|call| call.wish));
             }
         }
-        Event::GateRevised { kind, feedback, .. } => {
-            if *kind == GateKind::Call {
+        Event::GateRevised { kind, feedback, .. } => match kind {
+            GateKind::Plan => answered(run, feedback),
+            // What is asked of a change comes with the rework.
+            GateKind::Diff => {}
+            GateKind::Call => {
                 run.call = None;
                 answered(run, feedback);
             }
-        }
+        },
         Event::RunStarted { .. }
         | Event::GateRejected { .. }
         | Event::PullRequestClosed
@@ -410,13 +415,13 @@ fn apply(run: &mut Run, event: &Event) {
     }
 }
 
-/// Gives the agent at work what a human said.
+/// Keeps what a human said for every agent whose work it is about.
 fn answered(run: &mut Run, words: &Artifact) {
     match &mut run.phase {
-        Phase::Planning(planning) => planning.feedback.push(words.clone()),
+        Phase::Planning(planning) => planning.asked.push(words.clone()),
+        Phase::AwaitingPlanApproval(waiting) => waiting.asked.push(words.clone()),
         Phase::Executing(executing) => executing.approved.demands.push(words.clone()),
         Phase::Pending(_)
-        | Phase::AwaitingPlanApproval(_)
         | Phase::Proposing(_)
         | Phase::AwaitingMerge(_)
         | Phase::Completed
@@ -444,21 +449,6 @@ fn end(run: &mut Run, phase: Phase) {
     run.call = None;
     run.approved_calls.clear();
     run.holds = Holds::default();
-}
-
-/// The approved plan and the retries that go along from phase to phase.
-fn carried(phase: &Phase) -> Option<(ApprovedPlan, u32)> {
-    match phase {
-        Phase::Executing(executing) => Some((executing.approved.clone(), executing.retries)),
-        Phase::Proposing(proposing) => Some((proposing.approved.clone(), proposing.retries)),
-        Phase::AwaitingMerge(waiting) => Some((waiting.approved.clone(), 0)),
-        Phase::Pending(_)
-        | Phase::Planning(_)
-        | Phase::AwaitingPlanApproval(_)
-        | Phase::Completed
-        | Phase::Cancelled { .. }
-        | Phase::Failed { .. } => None,
-    }
 }
 
 fn planning(run: &mut Run, change: impl FnOnce(&mut Planning)) {

@@ -29,6 +29,8 @@ pub enum FaultKind {
     Conflict,
     /// What the work was done in is gone, and what was done there with it; it can be begun anew in another (RUN-12).
     EnvironmentLost,
+    /// What was given was looked at and is not taken; something else in its place may be.
+    Refused,
     /// No repeat will ever succeed.
     Permanent,
 }
@@ -64,6 +66,14 @@ impl Fault {
     pub fn environment_lost(what: impl Into<String>) -> Self {
         Self {
             kind: FaultKind::EnvironmentLost,
+            what: what.into(),
+        }
+    }
+
+    /// Makes a fault of something that is not taken as it is.
+    pub fn refused(what: impl Into<String>) -> Self {
+        Self {
+            kind: FaultKind::Refused,
             what: what.into(),
         }
     }

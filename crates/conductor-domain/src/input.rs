@@ -295,7 +295,7 @@ pub enum Report {
     },
 }
 
-/// The verdict of the policy engine on an input, reached before `decide` (DESIGN §1).
+/// The verdict of the policy engine on an input, reached before `decide`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum PolicyVerdict {

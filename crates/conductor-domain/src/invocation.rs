@@ -1,6 +1,6 @@
 //! One invocation of an agent: what it is asked, and how it can end.
 //!
-//! Nothing that an agent says decides anything; an outcome is what Conductor itself saw (DESIGN invariant 10).
+//! Nothing that an agent says decides anything; an outcome is what Conductor itself saw (ARCHITECTURE invariant 10).
 //! This module does not know how an agent process is run.
 
 use serde::{Deserialize, Serialize};

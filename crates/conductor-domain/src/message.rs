@@ -339,35 +339,37 @@ fn cut(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();
     }
-    let mut end = longest.saturating_sub(MARK.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let mut kept = text.get(..end).unwrap_or_default().to_owned();
-    if kept.matches("```").count() % 2 == 1 {
-        let fence = "\n```";
-        let mut end = kept.len().saturating_sub(fence.len());
-        while !kept.is_char_boundary(end) {
-            end -= 1;
+    let most = longest.saturating_sub(MARK.len());
+    let mut room = most;
+    loop {
+        let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
+        let fence = end_of_fence(kept);
+        let close = if fence.is_empty() {
+            fence
+        } else {
+            format!("\n{}", fence.trim_end())
+        };
+        if kept.len() + close.len() <= most {
+            return format!("{kept}{close}{MARK}");
         }
-        kept.truncate(end);
-        kept.push_str(fence);
+        // Shorter than what was kept, so that this ends: of nothing, no block is open.
+        room = most.saturating_sub(close.len());
     }
-    kept.push_str(MARK);
-    kept
 }
 
 /// What ends a code block that a text leaves open, so that what Conductor says after it is not taken for code.
+///
+/// Only at the very beginning of a line does a block open or close: `harmless` leaves no other fence. One in a list or a
+/// quote would end with that, but nobody could tell which it is in without reading all of markdown.
 fn end_of_fence(text: &str) -> String {
     let mut open: Option<(char, usize)> = None;
     for line in text.lines() {
-        let bare = line.trim_start_matches(' ');
-        let Some(sign) = bare.chars().next().filter(|sign| "`~".contains(*sign)) else {
+        let Some(sign) = line.chars().next().filter(|sign| "`~".contains(*sign)) else {
             continue;
         };
-        let length = bare.chars().take_while(|c| *c == sign).count();
-        let rest = bare.trim_start_matches(sign);
-        if length < 3 || line.len() - bare.len() > 3 {
+        let rest = line.trim_start_matches(sign);
+        let length = line.len() - rest.len();
+        if length < 3 {
             continue;
         }
         open = match open {
@@ -559,7 +561,7 @@ mod tests {
             "~~~",
             "~~~~\n~~~",
             "``` rust\na",
-            "  ```\n    ```",
+            "```\n    ```",
             "```\n~~~\n",
             "a\n```\n```\n```",
         ] {

@@ -57,7 +57,10 @@ pub enum SetUp {
 pub struct Planning {
     /// How many plans this cycle has seen rejected.
     pub revisions: u32,
-    /// What the next draft must answer to.
+    /// What people have asked of the plan, in this cycle and the ones before; every draft answers to all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Artifact>,
+    /// What became of the drafts before, and why.
     pub feedback: Vec<Artifact>,
     /// Who is at work.
     pub step: PlanningStep,
@@ -94,6 +97,9 @@ pub struct PlanGate {
     pub review: Review,
     /// The issue as it is shown beside the plan (S-50).
     pub issue: IssueSnapshot,
+    /// What people have asked of the plan so far, for the next one if it is sent back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Artifact>,
 }
 
 /// A plan that a human approved, with the issue as it stood then (S-50).
@@ -411,6 +417,36 @@ impl Phase {
             | Self::Executing(_)
             | Self::Proposing(_)
             | Self::AwaitingMerge(_)
+            | Self::Completed
+            | Self::Cancelled { .. }
+            | Self::Failed { .. } => None,
+        }
+    }
+
+    /// What people have asked of the plan, which goes along from one planning cycle to the next.
+    pub(crate) fn asked_of_the_plan(&self) -> Vec<Artifact> {
+        match self {
+            Self::Planning(planning) => planning.asked.clone(),
+            Self::AwaitingPlanApproval(waiting) => waiting.asked.clone(),
+            Self::Pending(_)
+            | Self::Executing(_)
+            | Self::Proposing(_)
+            | Self::AwaitingMerge(_)
+            | Self::Completed
+            | Self::Cancelled { .. }
+            | Self::Failed { .. } => vec![],
+        }
+    }
+
+    /// The approved plan and the retries that go along from phase to phase.
+    pub(crate) fn carried(&self) -> Option<(ApprovedPlan, u32)> {
+        match self {
+            Self::Executing(executing) => Some((executing.approved.clone(), executing.retries)),
+            Self::Proposing(proposing) => Some((proposing.approved.clone(), proposing.retries)),
+            Self::AwaitingMerge(waiting) => Some((waiting.approved.clone(), 0)),
+            Self::Pending(_)
+            | Self::Planning(_)
+            | Self::AwaitingPlanApproval(_)
             | Self::Completed
             | Self::Cancelled { .. }
             | Self::Failed { .. } => None,

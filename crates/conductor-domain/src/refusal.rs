@@ -92,8 +92,8 @@ pub enum Refusal {
         why: &'static str,
     },
     /// An override ends, and soon.
-    #[error("an override lasts longer than no time and at most 24 hours")]
-    ReliefTooLong,
+    #[error("an override must end in the future, at most 24 hours from now")]
+    ReliefEndUnfit,
     /// No such override is in force.
     #[error("the run has no such override in force")]
     NoSuchRelief,
@@ -135,7 +135,7 @@ impl Refusal {
             Self::InvocationIsOver => "CDR0116",
             Self::NotDue => "CDR0117",
             Self::JustificationUnfit { .. } => "CDR0118",
-            Self::ReliefTooLong => "CDR0119",
+            Self::ReliefEndUnfit => "CDR0119",
             Self::NoSuchRelief => "CDR0120",
             Self::NotShownWhole => "CDR0121",
         }
@@ -166,7 +166,7 @@ impl Refusal {
             Self::JustificationUnfit { .. } => {
                 "say in a sentence why this call is right, without any secret: it is kept and shown"
             }
-            Self::ReliefTooLong => {
+            Self::ReliefEndUnfit => {
                 "give it minutes with --for; what must last is a policy (`conductor policy set`)"
             }
             Self::NoSuchRelief => "`conductor policy overrides <run>` lists them",

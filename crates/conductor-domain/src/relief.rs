@@ -74,7 +74,7 @@ pub(crate) fn check(justification: &str, until: Timestamp, now: Timestamp) -> Re
         });
     }
     if until <= now || until > now.after(LONGEST_RELIEF) {
-        return Err(Refusal::ReliefTooLong);
+        return Err(Refusal::ReliefEndUnfit);
     }
     Ok(())
 }

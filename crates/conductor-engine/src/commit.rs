@@ -1,6 +1,6 @@
 //! Makes the one batch that keeps a decision whole: records, effects, changes of effects, projection, forge writes.
 //!
-//! The only place that writes events (DESIGN invariant 2). After the append it tells whoever watches, wakes the
+//! The only place that writes events (ARCHITECTURE invariant 2). After the append it tells whoever watches, wakes the
 //! dispatcher, and stops what this process was told to stop. This module does not know why anything was decided.
 
 use std::sync::atomic::Ordering;

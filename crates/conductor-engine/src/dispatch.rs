@@ -17,7 +17,7 @@ use conductor_domain::id::RepoId;
 use conductor_domain::instance::{Admission, Instance, admit};
 use conductor_domain::spec::AgentBackend;
 use conductor_domain::time::{Millis, Timestamp};
-use conductor_port::ledger::{Candidates, EffectRow, LeaseWish, Leased, Renewal, Settlement};
+use conductor_port::ledger::{Candidates, EffectRow, EffectStatus, LeaseWish, Leased, Renewal, Settlement};
 use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -174,7 +174,7 @@ async fn lease_some(
         let Some(place) = room.take(&row) else {
             continue;
         };
-        let request = match parse(&row) {
+        let request = match row.parse() {
             Ok(request) => request,
             Err(fault) => {
                 engine.troubles.pass_over(&row.run, fault)?;
@@ -217,11 +217,6 @@ async fn lease_some(
     Ok(())
 }
 
-fn parse(row: &EffectRow) -> Result<EffectRequest, Fault> {
-    serde_json::from_str(&row.payload)
-        .map_err(|error| Fault::permanent(format!("cannot read effect {} ({}): {error}", row.id, row.kind)))
-}
-
 /// Decides whether an effect may go now. One that will only be ended may always go: its processes may still run, and
 /// neither the kill switch nor a full repository is a reason to leave them alone.
 fn admission(row: &EffectRow, request: &EffectRequest, instance: &Instance, now: Timestamp) -> Admission {
@@ -242,7 +237,7 @@ fn is_only_ended(row: &EffectRow) -> bool {
 
 /// Tells whether an effect that is listed as dispatchable was held by a process that died.
 fn is_abandoned(row: &EffectRow) -> bool {
-    row.status == "leased"
+    row.status == EffectStatus::Leased
 }
 
 /// The account at a provider that an effect draws on.

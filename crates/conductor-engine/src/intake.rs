@@ -17,6 +17,7 @@ use conductor_domain::refusal::Refusal;
 use conductor_domain::time::Timestamp;
 use conductor_domain::{Context, Run, decide};
 use conductor_port::inbox::{Accepted, Seen, Submission, SubmitError};
+use conductor_port::known;
 use conductor_port::ledger::{AppendError, RunRow, Settlement, StreamId};
 use conductor_port::views::{RunFilter, Views};
 use tracing::Instrument as _;
@@ -254,8 +255,12 @@ fn refuse_loss(stream: &StreamId, seen: u64, actual: u64) -> Result<(), Fault> {
     if actual >= seen {
         return Ok(());
     }
+    let damaged = match stream {
+        StreamId::Instance => known::INSTANCE_DAMAGED,
+        StreamId::Run(_) => known::RUN_DAMAGED,
+    };
     Err(Fault::permanent(format!(
-        "the stream {stream} is damaged: {seen} records were kept and {actual} are there"
+        "{damaged} ({stream}): {seen} records were kept and {actual} are there"
     )))
 }
 
@@ -280,21 +285,11 @@ pub(crate) async fn standing(views: &dyn Views, run: &RunId) -> Result<Standing,
         });
     };
     Ok(Standing {
-        run: Some(state(&row)?),
+        run: Some(row.parse()?),
         seq: row.seq,
         head: row.head,
         created_at: Some(row.created_at),
         figures: serde_json::from_str(&row.figures).ok(),
-    })
-}
-
-/// Reads the run out of its row.
-pub(crate) fn state(row: &RunRow) -> Result<Run, Fault> {
-    serde_json::from_str(&row.state).map_err(|error| {
-        Fault::permanent(format!(
-            "cannot read the state of run {}: {error}; rebuild the projections",
-            row.run
-        ))
     })
 }
 
@@ -406,7 +401,7 @@ pub(crate) async fn reconcile_kill_switch(engine: &Engine) -> Result<u32, Fault>
         let (Instance { kill_switch: on, .. }, _head) = engine.ports.views.instance().await?;
         let has_heard = |run: Run| run.holds.get(HoldKind::KillSwitch).is_some() == on;
         for row in page {
-            if state(&row).is_ok_and(has_heard) {
+            if row.parse().is_ok_and(has_heard) {
                 continue;
             }
             match reconcile_kill_switch_of(engine, &row.run).await {

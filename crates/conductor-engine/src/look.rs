@@ -22,7 +22,7 @@ use crate::dispatch::duration;
 use crate::engine::Engine;
 use crate::intake::{self, Arrival, NotTaken, Pages, Which};
 use crate::perform::pull_request::Feedback;
-use crate::perform::{issue, pull_request};
+use crate::perform::{issue, pull_request, review};
 use crate::trouble::Part;
 use crate::{rules, telemetry};
 
@@ -57,7 +57,7 @@ async fn look_around(engine: &Engine, looked: &mut BTreeMap<RunId, Timestamp>) -
                 open.insert(row.run, *next);
                 continue;
             }
-            let run = match intake::state(&row) {
+            let run = match row.parse() {
                 Ok(run) => run,
                 Err(fault) => {
                     engine.troubles.pass_over(&row.run, fault)?;
@@ -139,9 +139,9 @@ async fn sight(engine: &Engine, run: &Run, subject: &NoticeSubject) -> Result<Op
         NoticeSubject::PullRequest { number } => {
             let reading = forge.pull_request(&run.spec.repo, *number).await?;
             let said = |words: String| unkept(ArtifactKind::Feedback, &words);
-            let review = reading.changes_requested.as_ref();
+            let asked = review::asked(&reading.changes_requested, run);
             let feedback = Feedback {
-                review: review.map(|review| said(pull_request::words(review, &authority))),
+                review: asked.map(|asked| asked.heard_as(said(asked.words(&authority)))),
                 checks: pull_request::complaints(&reading).map(said),
             };
             Ok(Some(Sight::PullRequest(pull_request::snapshot(

@@ -1,8 +1,8 @@
 //! Performs one effect through the ports it needs, and says what came of it.
 //!
-//! One file per family of effects. An effect leaves its performer no choice (DESIGN invariant 4), a performer never
-//! retries (invariant 5), and each says under "If repeated" why doing it again after a crash is harmless. Nothing
-//! else in the engine changes the world. This module does not know why an effect was asked for or what follows.
+//! One file per family of effects. An effect leaves its performer no choice (ARCHITECTURE invariant 4), a performer
+//! never retries (invariant 5), and each says under "If repeated" why doing it again after a crash is harmless.
+//! Nothing else in the engine changes the world. This module does not know why an effect was asked for or what follows.
 
 pub(crate) mod issue;
 mod workspace;
@@ -19,6 +19,7 @@ mod rebase;
 mod inspect;
 mod push;
 pub(crate) mod pull_request;
+pub(crate) mod review;
 mod check;
 mod merge;
 mod comment;
@@ -39,7 +40,7 @@ use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{CommitId, EffectId, RunId};
 use conductor_domain::input::Report;
-use conductor_domain::invocation::{Outcome, Remains};
+use conductor_domain::invocation::{Invocation, Outcome, Remains};
 use conductor_domain::message::{self, Message};
 use conductor_domain::spec::{ExecutorName, RepoRef, RunSpec};
 use conductor_domain::time::{Millis, Timestamp};
@@ -104,13 +105,28 @@ pub(crate) fn process_group_name(worker: &str, effect: &EffectId) -> String {
 
 /// Shows that the processes of an effect are on record; without it no sandbox is opened, whatever its profile (ENV-2).
 #[derive(Debug)]
-struct Leased(());
+struct OnRecord(());
 
-/// Names the executor in which an effect runs foreign code.
-fn executor_of(effect: &Effect) -> Option<ExecutorName> {
+/// What of an effect runs foreign code.
+enum Foreign<'a> {
+    Agent(&'a Invocation),
+    Tests(ExecutorName),
+}
+
+impl Foreign<'_> {
+    fn executor(&self) -> ExecutorName {
+        match self {
+            Self::Agent(invocation) => invocation.executor,
+            Self::Tests(executor) => *executor,
+        }
+    }
+}
+
+/// Tells what of an effect runs foreign code; of most, nothing does.
+fn foreign(effect: &Effect) -> Option<Foreign<'_>> {
     match effect {
-        Effect::Invoke { invocation } => Some(invocation.executor),
-        Effect::RunTests { executor, .. } => Some(*executor),
+        Effect::Invoke { invocation } => Some(Foreign::Agent(invocation)),
+        Effect::RunTests { executor, .. } => Some(Foreign::Tests(*executor)),
         Effect::ReadIssue { .. }
         | Effect::PrepareWorkspace { .. }
         | Effect::CommitWork { .. }
@@ -210,31 +226,16 @@ impl Performance<'_> {
 
     /// An invocation leaves its papers even when its environment broke (INV-1a).
     async fn failed(&self, fault: Fault) -> Failed {
-        let remains = match &self.job.request.effect {
-            Effect::Invoke { invocation } => invoke::remains(self, invocation, &fault).await.map(Box::new),
-            Effect::ReadIssue { .. }
-            | Effect::PrepareWorkspace { .. }
-            | Effect::CommitWork { .. }
-            | Effect::RunTests { .. }
-            | Effect::CheckRedFirst { .. }
-            | Effect::Rebase { .. }
-            | Effect::InspectDiff { .. }
-            | Effect::Push { .. }
-            | Effect::OpenPullRequest { .. }
-            | Effect::PublishCheck { .. }
-            | Effect::MergePullRequest { .. }
-            | Effect::ReadPullRequest { .. }
-            | Effect::ClosePullRequest { .. }
-            | Effect::PostComment { .. }
-            | Effect::UpdateFields { .. }
-            | Effect::CleanUp { .. } => None,
+        let remains = match foreign(&self.job.request.effect) {
+            Some(Foreign::Agent(invocation)) => invoke::remains(self, invocation, &fault).await.map(Box::new),
+            Some(Foreign::Tests(_)) | None => None,
         };
         Failed { fault, remains }
     }
 
     /// How long the performer gets after a stop: an invocation saves work and writes its papers, the rest just ends.
     fn patience(&self) -> Millis {
-        if matches!(self.job.request.effect, Effect::Invoke { .. }) {
+        if let Some(Foreign::Agent(_)) = foreign(&self.job.request.effect) {
             STOPPING
         } else {
             Millis(0)
@@ -244,27 +245,13 @@ impl Performance<'_> {
     /// Says that the effect stopped. Its performer was dropped, here or with an earlier process, so what that may have
     /// left running is ended first.
     async fn report_stopped(&self) -> Result<Report, Fault> {
-        match &self.job.request.effect {
-            Effect::Invoke { invocation } => invoke::undo(self, invocation, Outcome::Stopped).await,
-            Effect::RunTests { executor, .. } => {
-                tests::undo(self, *executor).await?;
+        match foreign(&self.job.request.effect) {
+            Some(Foreign::Agent(invocation)) => invoke::undo(self, invocation, Outcome::Stopped).await,
+            Some(Foreign::Tests(executor)) => {
+                tests::undo(self, executor).await?;
                 Ok(Report::Stopped)
             }
-            Effect::ReadIssue { .. }
-            | Effect::PrepareWorkspace { .. }
-            | Effect::CommitWork { .. }
-            | Effect::CheckRedFirst { .. }
-            | Effect::Rebase { .. }
-            | Effect::InspectDiff { .. }
-            | Effect::Push { .. }
-            | Effect::OpenPullRequest { .. }
-            | Effect::PublishCheck { .. }
-            | Effect::MergePullRequest { .. }
-            | Effect::ReadPullRequest { .. }
-            | Effect::ClosePullRequest { .. }
-            | Effect::PostComment { .. }
-            | Effect::UpdateFields { .. }
-            | Effect::CleanUp { .. } => Ok(Report::Stopped),
+            None => Ok(Report::Stopped),
         }
     }
 
@@ -398,9 +385,9 @@ impl Performance<'_> {
             .await
     }
 
-    async fn take_processes(&self) -> Result<Leased, Fault> {
+    async fn take_processes(&self) -> Result<OnRecord, Fault> {
         self.take(self.process_kind(), self.process_group()).await?;
-        Ok(Leased(()))
+        Ok(OnRecord(()))
     }
 
     async fn give_processes_back(&self) -> Result<(), Fault> {
@@ -411,7 +398,7 @@ impl Performance<'_> {
     }
 
     fn process_kind(&self) -> ResourceKind {
-        match executor_of(&self.job.request.effect) {
+        match foreign(&self.job.request.effect).map(|foreign| foreign.executor()) {
             Some(ExecutorName::Docker) => ResourceKind::Container,
             Some(ExecutorName::Local | ExecutorName::UnsafePlain) | None => ResourceKind::ProcessGroup,
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use conductor_domain::fault::Fault;
 use conductor_domain::id::EffectId;
 use conductor_port::lease::{ResourceKind, ResourceLease};
-use conductor_port::ledger::RunRow;
+use conductor_port::ledger::{EffectStatus, RunRow};
 use tracing::Instrument as _;
 
 use crate::engine::Engine;
@@ -80,7 +80,7 @@ pub(crate) async fn see_to_debts(engine: &Engine) -> Result<Debts, Fault> {
 }
 
 async fn settle(engine: &Engine, row: &RunRow) -> Result<u32, Fault> {
-    let state = intake::state(row)?;
+    let state = row.parse()?;
     if !state.in_flight.values().any(|effect| effect.stopping) {
         return Ok(0);
     }
@@ -119,6 +119,6 @@ async fn leftover(engine: &Engine, lease: &ResourceLease) -> Result<Option<Effec
         .collect();
     Ok(by_name
         .get(&lease.name)
-        .filter(|row| row.status != "leased")
+        .filter(|row| row.status != EffectStatus::Leased)
         .map(|row| row.id.clone()))
 }

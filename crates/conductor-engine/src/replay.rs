@@ -179,7 +179,7 @@ fn is_same(shown: Option<RunRow>, told: Option<RunRow>, state: Option<&Run>) -> 
     let (Some(shown), Some(told)) = (&shown, &told) else {
         return Ok(shown.is_none() && told.is_none());
     };
-    let state_is_same = Some(&crate::intake::state(shown)?) == state;
+    let state_is_same = Some(&shown.parse()?) == state;
     let respelled = RunRow {
         state: told.state.clone(),
         ..shown.clone()

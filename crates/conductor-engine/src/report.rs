@@ -12,6 +12,7 @@ use conductor_domain::instance::InstanceInput;
 use conductor_domain::invocation::Outcome;
 use conductor_domain::time::Millis;
 use conductor_port::inbox::{Seen, SubmitError};
+use conductor_port::ledger::EffectStatus;
 use tracing::Instrument as _;
 
 use crate::crash::crash_point;
@@ -77,7 +78,7 @@ async fn is_settled(engine: &Engine, job: &Job) -> bool {
     let effects = engine.ports.views.effects(&job.request.run).await;
     effects.is_ok_and(|rows| {
         rows.iter()
-            .any(|row| row.id == job.request.id && row.status == "done")
+            .any(|row| row.id == job.request.id && row.status == EffectStatus::Done)
     })
 }
 
@@ -106,11 +107,11 @@ fn next_try(job: &Job, input: &Input, fault: Fault) -> Option<Input> {
             tracing::debug!(effect = %job.request.id, %fault, "could not report; trying again");
             Some(input.clone())
         }
-        (FaultKind::Permanent, Input::Performed { .. }) => {
+        (FaultKind::Refused | FaultKind::Permanent, Input::Performed { .. }) => {
             tracing::error!(effect = %job.request.id, %fault, "a report cannot be kept; the effect counts as faulted");
             Some(faulted(job, Failed::from(fault)))
         }
-        (FaultKind::Permanent, _faulted) => {
+        (FaultKind::Refused | FaultKind::Permanent, _faulted) => {
             tracing::error!(effect = %job.request.id, %fault, "not even the fault can be kept; the effect is set aside");
             None
         }
@@ -140,6 +141,7 @@ fn bounded(fault: Fault) -> Fault {
         FaultKind::Transient { retry_after: None }
         | FaultKind::Conflict
         | FaultKind::EnvironmentLost
+        | FaultKind::Refused
         | FaultKind::Permanent => fault,
     }
 }
@@ -195,7 +197,7 @@ pub(crate) async fn settle_what_never_began(engine: &Engine, run: &RunId) -> Res
         .effects(run)
         .await?
         .into_iter()
-        .filter(|row| row.stop && row.status == "done")
+        .filter(|row| row.stop && row.status == EffectStatus::Done)
         .map(|row| row.id)
         .collect();
     let Some(state) = intake::standing(engine.ports.views.as_ref(), run).await?.run else {

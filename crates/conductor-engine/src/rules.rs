@@ -14,6 +14,7 @@ use conductor_domain::policy::{LockedPolicy, PolicyLayer, PolicyScope};
 use conductor_domain::spec::{PolicyVersion, RunSpec};
 use conductor_policy::authority::{Authority, SHIPPED, address};
 use conductor_port::blobs::Blobs;
+use conductor_port::known;
 
 use crate::engine::Engine;
 
@@ -186,6 +187,6 @@ async fn text(blobs: &dyn Blobs, artifact: &Artifact) -> Result<String, Fault> {
     let bytes = blobs
         .get(&artifact.digest)
         .await?
-        .ok_or_else(|| Fault::permanent(format!("policy {} is referred to and not kept", artifact.digest)))?;
+        .ok_or_else(|| Fault::permanent(format!("policy {} {}", artifact.digest, known::NOT_KEPT)))?;
     String::from_utf8(bytes).map_err(|_| Fault::permanent(format!("policy {} is not text", artifact.digest)))
 }

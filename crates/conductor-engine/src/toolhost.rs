@@ -1,8 +1,8 @@
 //! Serves the tools of one invocation: checks each call against role and limits, logs it, does it, and remembers.
 //!
-//! What it remembers is the evidence that the invocation's outcome is made from; the agent's own word is not (DESIGN
-//! invariant 10). File tools and commands act inside the sandbox that the invocation owns; everything else becomes an
-//! input. This module does not know how an agent is run or how tools reach it.
+//! What it remembers is the evidence that the invocation's outcome is made from; the agent's own word is not
+//! (ARCHITECTURE invariant 10). File tools and commands act inside the sandbox that the invocation owns; everything
+//! else becomes an input. This module does not know how an agent is run or how tools reach it.
 
 mod alone;
 mod bounds;
@@ -65,7 +65,7 @@ pub(crate) struct Seen {
 
 /// Whose tools they are.
 #[derive(Debug, Clone)]
-pub(crate) struct Guest {
+pub(crate) struct Caller {
     pub(crate) effect: EffectId,
     pub(crate) run: RunId,
     pub(crate) role: Role,
@@ -84,7 +84,7 @@ pub(crate) struct Guest {
 pub(crate) struct ToolHost<'a> {
     engine: &'a Engine,
     judge: Judge,
-    guest: Guest,
+    caller: Caller,
     sandbox: &'a dyn Sandbox,
     log: Log,
     seen: Mutex<Seen>,
@@ -96,12 +96,12 @@ pub(crate) struct ToolHost<'a> {
 }
 
 impl<'a> ToolHost<'a> {
-    pub(crate) fn new(engine: &'a Engine, guest: Guest, sandbox: &'a dyn Sandbox, log: Log) -> Self {
+    pub(crate) fn new(engine: &'a Engine, caller: Caller, sandbox: &'a dyn Sandbox, log: Log) -> Self {
         Self {
-            speech: Speech::new(engine, guest.run.clone(), guest.effect.clone()),
+            speech: Speech::new(engine, caller.run.clone(), caller.effect.clone()),
             engine,
-            judge: Judge::new(Arc::clone(&guest.authority), guest.role),
-            guest,
+            judge: Judge::new(Arc::clone(&caller.authority), caller.role),
+            caller,
             sandbox,
             log,
             seen: Mutex::default(),
@@ -128,7 +128,7 @@ impl<'a> ToolHost<'a> {
     fn count(&self) -> bool {
         let mut seen = self.seen();
         seen.calls += 1;
-        if seen.calls > self.guest.calls {
+        if seen.calls > self.caller.calls {
             seen.limit = Some(InvocationLimit::ToolCalls);
             return false;
         }
@@ -177,7 +177,7 @@ impl<'a> ToolHost<'a> {
     async fn act(&self, entry: Entry, request: ToolRequest, whose: Whose) -> Result<ToolAnswer, Fault> {
         let begun = self.log.begin(entry, worktree::reach(&request)).await?;
         let may_see = |path: &str| self.judge.may_see(path);
-        let acted = worktree::act(self.sandbox, self.guest.time, &request, &may_see).await;
+        let acted = worktree::act(self.sandbox, self.caller.time, &request, &may_see).await;
         let entry = begun.ended();
         if let Some(acted) = acted? {
             let result = self.redact(&acted.result);
@@ -285,10 +285,9 @@ impl<'a> ToolHost<'a> {
     /// Tells whether a person approved exactly this call, and it was not made yet; from then on it was.
     fn is_approved(&self, entry: &Entry) -> bool {
         let call = entry.call();
-        let approved = self.guest.approved.iter().filter(|known| **known == call).count();
+        let among = |calls: &[Digest]| calls.iter().filter(|known| **known == call).count();
         let mut seen = self.seen();
-        let used = seen.used.iter().filter(|known| **known == call).count();
-        if used >= approved {
+        if among(&seen.used) >= among(&self.caller.approved) {
             return false;
         }
         seen.used.push(call);
@@ -371,7 +370,7 @@ impl Tools for ToolHost<'_> {
             Ruling::Allow | Ruling::Deny => entry,
         };
         if verdict.ruling == Ruling::Deny {
-            let reason = rules::refusal(self.guest.role, &request, &verdict);
+            let reason = rules::refusal(self.caller.role, &request, &verdict);
             let entry = Entry {
                 result: "not done".to_owned(),
                 ..entry

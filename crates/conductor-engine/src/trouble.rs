@@ -146,7 +146,7 @@ impl Watched {
     fn failed(&self, fault: &Fault) {
         match fault.kind {
             FaultKind::Transient { .. } => self.troubles.met(Part::Ledger, fault),
-            FaultKind::Conflict | FaultKind::EnvironmentLost | FaultKind::Permanent => {}
+            FaultKind::Conflict | FaultKind::EnvironmentLost | FaultKind::Refused | FaultKind::Permanent => {}
         }
     }
 }

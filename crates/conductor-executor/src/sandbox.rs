@@ -155,7 +155,9 @@ impl<O: Outside> GuestSandbox<O> {
         // What never came up took no work with it.
         let not_up = |fault: Fault| match fault.kind {
             FaultKind::EnvironmentLost => Fault::transient(fault.what),
-            FaultKind::Transient { .. } | FaultKind::Conflict | FaultKind::Permanent => fault,
+            FaultKind::Transient { .. } | FaultKind::Conflict | FaultKind::Refused | FaultKind::Permanent => {
+                fault
+            }
         };
         let ready = self.ask(Request::Ping, Gathered::Nothing, ARRIVAL).await;
         let ready = ready.map_err(not_up)?.result;

@@ -312,11 +312,9 @@ impl<'a> Call<'a> {
         self
     }
 
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the default bound fits every call so far")
-    )]
-    pub(crate) fn at_most(mut self, bytes: usize) -> Self {
+    /// The default bound fits every call so far.
+    #[cfg(test)]
+    fn at_most(mut self, bytes: usize) -> Self {
         self.output = bytes;
         self
     }

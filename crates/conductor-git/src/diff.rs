@@ -99,8 +99,9 @@ pub(crate) async fn diff(
         .args(["-r", "-z", "--name-only", to.as_str()])
         .bytes()
         .await?;
-    mark::mark(&mut changes, &blobs, &names);
+    // Both take long for a large change, and whoever waits for this has a lease to renew.
     let rendering = tokio::task::spawn_blocking(move || {
+        mark::mark(&mut changes, &blobs, &names);
         let (rendered, unshown) = render::render(&changes, &blobs);
         Diff {
             digest,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::id::CommitId;
+use conductor_port::known;
 
 /// The reason why git work was not done.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +84,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The disk that holds the data directory is full.
-    #[error("the disk is full: {detail}; free space in the data directory")]
+    #[error("{}: {detail}; free space in the data directory", known::DISK_FULL)]
     DiskFull {
         /// What was being written.
         detail: String,
@@ -222,6 +223,12 @@ pub enum Error {
         /// What was found in it.
         forbidden: &'static str,
     },
+    /// The server looked at what was pushed and does not take it.
+    #[error("the server declined the push: {reason}")]
+    PushDeclined {
+        /// The server's words.
+        reason: String,
+    },
     /// The server refused the update of the run's branch.
     #[error("the server refused the push: {reason}")]
     PushRejected {
@@ -301,10 +308,12 @@ impl Error {
             | Self::AccessRefused { .. }
             | Self::Busy { .. } => Prospect::Transient,
             Self::BranchMoved { .. } | Self::RemoteMoved { .. } => Prospect::Conflict,
+            Self::PushDeclined { .. } => Prospect::Refused,
             Self::SaveFailed { source, .. } => source.prospect(),
             Self::Sandbox { fault } => match fault.kind {
                 FaultKind::Transient { .. } | FaultKind::EnvironmentLost => Prospect::Transient,
                 FaultKind::Conflict => Prospect::Conflict,
+                FaultKind::Refused => Prospect::Refused,
                 FaultKind::Permanent => Prospect::Permanent,
             },
             Self::GitMissing { .. }
@@ -361,6 +370,7 @@ impl Error {
 enum Prospect {
     Transient,
     Conflict,
+    Refused,
     Permanent,
 }
 
@@ -377,6 +387,7 @@ impl From<Error> for Fault {
         match error.prospect() {
             Prospect::Transient => Self::transient(what),
             Prospect::Conflict => Self::conflict(what),
+            Prospect::Refused => Self::refused(what),
             Prospect::Permanent => Self::permanent(what),
         }
     }

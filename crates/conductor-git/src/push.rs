@@ -68,10 +68,20 @@ pub(crate) async fn push(
     if found.as_ref() != expected {
         return Err(moved(branch, expected, found.as_ref()));
     }
-    let reason = refusal.rsplit('\t').next().unwrap_or(refusal);
-    Err(Error::PushRejected {
-        reason: format!("{}\n{}", crate::call::printable(reason), finished.stderr),
+    let words = refusal.rsplit('\t').next().unwrap_or(refusal);
+    let reason = format!("{}\n{}", crate::call::printable(words), finished.stderr);
+    Err(if is_about_content(words) {
+        Error::PushDeclined { reason }
+    } else {
+        Error::PushRejected { reason }
     })
+}
+
+/// Tells a refusal of what was pushed from one of the push: a hook or a rule of the server "declined" it, or the server is
+/// "refusing" what the token may not change, such as a workflow. Any other, such as a ref that cannot be locked, says nothing
+/// about the commit.
+fn is_about_content(words: &str) -> bool {
+    words.starts_with("[remote rejected]") && (words.contains("declined") || words.contains("(refusing"))
 }
 
 /// Asks where the run's branch stands at the server.

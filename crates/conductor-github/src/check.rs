@@ -3,6 +3,7 @@
 //! It does not know what the checks check.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use conductor_domain::fault::Fault;
 use conductor_domain::id::CommitId;
@@ -20,6 +21,8 @@ use crate::model;
 const NAME: &str = "Conductor";
 /// Stands among the checks that have not ended where a list is not read to its end.
 const UNREAD: &str = "more checks than are read";
+/// Stands among them where none is known yet: GitHub makes the checks of a push some seconds after it.
+const TO_COME: &str = "checks may not have begun yet";
 const FAILURES: [&str; 4] = ["failure", "timed_out", "action_required", "startup_failure"];
 
 impl Client {
@@ -57,7 +60,8 @@ impl Client {
     }
 
     /// The other Apps' checks that failed on a commit, and the names of those that have not ended; nothing may rest on
-    /// a list that was read in part, so what is unread has not ended.
+    /// a list that was read in part, so what is unread has not ended. Nor may it rest on a list that is empty because it
+    /// was read too early: until our own check there is old enough, others may be to come.
     pub(crate) async fn foreign_checks(
         &self,
         place: &Place,
@@ -78,7 +82,11 @@ impl Client {
             pending.insert(UNREAD.to_owned());
         }
         let runs = pages.read.into_iter().flat_map(|page| page.check_runs);
-        let foreign = runs.filter(|run| run.app.as_ref().is_none_or(|app| app.id != self.app_id));
+        let (ours, foreign): (Vec<_>, Vec<_>) =
+            runs.partition(|run| run.app.as_ref().is_some_and(|app| app.id == self.app_id));
+        if foreign.is_empty() && are_to_come(&ours, pages.at, self.checks_begin_within) {
+            pending.insert(TO_COME.to_owned());
+        }
         for run in foreign {
             match run.conclusion.as_deref() {
                 Some(conclusion) if FAILURES.contains(&conclusion) => {
@@ -126,6 +134,24 @@ impl Client {
         let call = self.call(attempt, Method::GET, place, &path, &query);
         self.read_pages(place, grant, call).await
     }
+}
+
+/// Tells whether others' checks may still be to come, by the age of ours when the list was answered. Both times are
+/// GitHub's, because its clock and ours need not agree; where one is missing, nothing says that the time has passed.
+fn are_to_come(ours: &[model::CheckRun], answered: Option<i64>, within: Duration) -> bool {
+    if within.is_zero() {
+        return false;
+    }
+    let began = ours
+        .iter()
+        .filter_map(|run| run.started_at.as_deref().or(run.completed_at.as_deref()));
+    let first = began
+        .filter_map(|text| text.parse::<jiff::Timestamp>().ok())
+        .map(jiff::Timestamp::as_second)
+        .min();
+    let age = first.zip(answered).map(|(first, now)| now.saturating_sub(first));
+    age.and_then(|age| u64::try_from(age).ok())
+        .is_none_or(|age| Duration::from_secs(age) < within)
 }
 
 /// What a check says of itself, its title first.

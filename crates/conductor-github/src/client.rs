@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use conductor_domain::fault::Fault;
 use conductor_domain::time::{Millis, Timestamp};
@@ -33,6 +34,7 @@ const SPREADING: Millis = Millis::seconds(3);
 pub struct Client {
     pub(crate) app_id: u64,
     pub(crate) address: Address,
+    pub(crate) checks_begin_within: Duration,
     key: EncodingKey,
     clock: Arc<dyn Clock>,
     transport: Transport,
@@ -69,6 +71,7 @@ impl Client {
         Ok(Self {
             app_id: config.app_id,
             address,
+            checks_begin_within: config.checks_begin_within,
             key,
             clock,
             transport,

@@ -23,6 +23,8 @@ pub struct Config {
     pub writes: WriteBudget,
     /// How long one call may take.
     pub patience: Duration,
+    /// How long after our own check of a commit those of others may still be to come; zero where they begin with the push.
+    pub checks_begin_within: Duration,
 }
 
 impl Config {
@@ -34,6 +36,17 @@ impl Config {
             private_key_pem,
             writes: WriteBudget::default(),
             patience: Duration::from_secs(30),
+            checks_begin_within: Duration::from_mins(2),
+        }
+    }
+
+    /// Returns these settings for a forge that stands in for GitHub, without its limits and its delays.
+    #[must_use]
+    pub fn for_stand_in(self) -> Self {
+        Self {
+            writes: WriteBudget::UNLIMITED,
+            checks_begin_within: Duration::ZERO,
+            ..self
         }
     }
 }

@@ -19,6 +19,8 @@ use crate::model;
 pub(crate) struct Pages<P> {
     pub(crate) read: Vec<P>,
     pub(crate) is_whole: bool,
+    /// When the last of them was answered, in seconds by GitHub's clock.
+    pub(crate) at: Option<i64>,
 }
 
 impl Client {
@@ -233,6 +235,7 @@ impl Client {
                     return Ok(Pages {
                         read,
                         is_whole: next.is_none(),
+                        at: reply.date(),
                     });
                 }
             }

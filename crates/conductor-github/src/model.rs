@@ -180,6 +180,8 @@ pub(crate) struct CheckRun {
     pub(crate) external_id: Option<String>,
     pub(crate) status: Option<String>,
     pub(crate) conclusion: Option<String>,
+    pub(crate) started_at: Option<String>,
+    pub(crate) completed_at: Option<String>,
     pub(crate) app: Option<AppId>,
     pub(crate) output: Option<CheckOutput>,
 }

@@ -3,9 +3,11 @@
 //! A pull request is found by its branch first, so that a repeat opens none. It does not decide what a
 //! review or a failed check means for a run.
 
+use std::collections::BTreeMap;
+
 use conductor_domain::fault::Fault;
 use conductor_domain::forge::PullRequestState;
-use conductor_domain::id::{PullRequestNumber, RepoId};
+use conductor_domain::id::{CommitId, PullRequestNumber, RepoId};
 use conductor_domain::spec::RepoRef;
 use conductor_port::forge::{NewPullRequest, PastPullRequest, PullRequestReading, ReviewReading};
 use reqwest::{Method, StatusCode};
@@ -109,7 +111,7 @@ impl Client {
             state,
             head_repo: found.head.repo.map(|head| RepoId(head.id)),
             base_head,
-            changes_requested: self.changes_requested(&place, number).await?,
+            changes_requested: self.changes_requested(&place, number, &head).await?,
             failed_checks,
             pending_checks,
             head,
@@ -157,30 +159,38 @@ impl Client {
         Ok(())
     }
 
-    /// The newest demand for changes by someone who may write, unless they have approved since (S-53).
+    /// The demands for changes by people who may write, unless they have approved since (S-53); oldest first.
     async fn changes_requested(
         &self,
         place: &Place,
         number: PullRequestNumber,
-    ) -> Result<Option<ReviewReading>, Fault> {
+        head: &CommitId,
+    ) -> Result<Vec<ReviewReading>, Fault> {
         let attempt = format!("read the reviews of {place}#{}", number.0);
         let id = number.0.to_string();
         let path = ["pulls", id.as_str(), "reviews"];
         let call = self.call(&attempt, Method::GET, place, &path, &[("per_page", "100")]);
         let reviews: Vec<model::Review> = self.read_all(place, Grant::ReadPullRequests, call).await?;
-        for review in standing_demands(reviews) {
+        let mut writers = BTreeMap::new();
+        let mut demands = Vec::new();
+        for review in standing_demands(reviews, head.as_str()) {
             let Some(author) = &review.user else { continue };
-            if self.may_write(place, &author.login).await? {
-                return Ok(Some(ReviewReading {
+            let may_write = match writers.get(&author.login) {
+                Some(known) => *known,
+                None => self.may_write(place, &author.login).await?,
+            };
+            writers.insert(author.login.clone(), may_write);
+            if may_write {
+                demands.push(ReviewReading {
                     id: review.id,
                     by: author.login.clone(),
                     standing: model::standing(Some(author), review.author_association.as_deref()),
                     text: self.review_text(place, number, &review).await?,
                     commit: review.commit_id.map(|sha| commit_id(&attempt, sha)).transpose()?,
-                }));
+                });
             }
         }
-        Ok(None)
+        Ok(demands)
     }
 
     async fn may_write(&self, place: &Place, login: &str) -> Result<bool, Fault> {
@@ -230,23 +240,28 @@ impl Client {
     }
 }
 
-/// Each person's last decisive review, where it asks for changes; newest first.
-fn standing_demands(reviews: Vec<model::Review>) -> Vec<model::Review> {
-    let mut decisive: Vec<model::Review> = Vec::new();
+/// What asks for changes since its author last approved or was dismissed; oldest first. Of what somebody said about
+/// earlier commits only the newest words stand, or a long review would cost more calls with each push.
+fn standing_demands(reviews: Vec<model::Review>, head: &str) -> Vec<model::Review> {
+    let author = |review: &model::Review| review.user.as_ref().map(|user| user.login.clone());
+    let mut demands: Vec<model::Review> = Vec::new();
     for review in reviews {
-        if !matches!(
-            review.state.as_str(),
-            "APPROVED" | "CHANGES_REQUESTED" | "DISMISSED"
-        ) {
-            continue;
+        let about = review.commit_id.as_deref();
+        match review.state.as_str() {
+            "APPROVED" | "DISMISSED" => demands.retain(|earlier| author(earlier) != author(&review)),
+            "CHANGES_REQUESTED" => {
+                demands.retain(|earlier| {
+                    let commit = earlier.commit_id.as_deref();
+                    author(earlier) != author(&review)
+                        || commit == Some(head)
+                        || (commit.is_some() && commit == about)
+                });
+                demands.push(review);
+            }
+            _ => {}
         }
-        let login = review.user.as_ref().map(|user| user.login.clone());
-        decisive.retain(|earlier| earlier.user.as_ref().map(|user| user.login.clone()) != login);
-        decisive.push(review);
     }
-    decisive.retain(|review| review.state == "CHANGES_REQUESTED");
-    decisive.reverse();
-    decisive
+    demands
 }
 
 #[cfg(test)]
@@ -254,7 +269,7 @@ mod tests {
     use super::standing_demands;
     use crate::model;
 
-    fn review(id: u64, login: &str, state: &str) -> model::Review {
+    fn review(id: u64, login: &str, state: &str, commit: &str) -> model::Review {
         let user = Some(model::Account {
             login: login.into(),
             kind: None,
@@ -265,16 +280,20 @@ mod tests {
             body: None,
             state: state.into(),
             author_association: None,
-            commit_id: None,
+            commit_id: Some(commit.into()),
         }
     }
 
+    /// The ids of what stands of these reviews, on the commit `head` unless they say another.
     fn demands(reviews: &[(u64, &str, &str)]) -> Vec<u64> {
         let reviews = reviews
             .iter()
-            .map(|(id, login, state)| review(*id, login, state))
+            .map(|(id, login, state)| {
+                let (state, commit) = state.split_once(" on ").unwrap_or((state, "head"));
+                review(*id, login, state, commit)
+            })
             .collect();
-        standing_demands(reviews)
+        standing_demands(reviews, "head")
             .into_iter()
             .map(|review| review.id)
             .collect()
@@ -291,9 +310,61 @@ mod tests {
             demands(&[(1, "ann", ask), (2, "ann", "DISMISSED")]),
             Vec::<u64>::new()
         );
+        assert_eq!(demands(&[(1, "ann", ask), (2, "ann", yes), (3, "ann", ask)]), [3]);
+    }
+
+    /// RUN-10: as GitHub lists them: oldest first, a dismissal in the place of what it dismissed, a comment between, an
+    /// author whose account is gone.
+    #[test]
+    fn reviews_as_github_lists_them_are_read() {
+        let listed = |id: u64, login: Option<&str>, state: &str| {
+            let user = login.map(|login| serde_json::json!({ "login": login, "id": 7, "type": "User" }));
+            serde_json::json!({
+                "id": id,
+                "node_id": "PRR_kwDOA",
+                "user": user,
+                "body": "Please.",
+                "state": state,
+                "html_url": format!("https://github.com/acme/widgets/pull/4#pullrequestreview-{id}"),
+                "author_association": "COLLABORATOR",
+                "_links": { "html": { "href": "https://github.com" } },
+                "submitted_at": "2026-05-04T09:12:31Z",
+                "commit_id": "head",
+            })
+        };
+        let page = serde_json::json!([
+            listed(80, Some("ann"), "DISMISSED"),
+            listed(81, Some("bob"), "CHANGES_REQUESTED"),
+            listed(82, Some("ann"), "CHANGES_REQUESTED"),
+            listed(83, Some("bob"), "COMMENTED"),
+            listed(84, None, "CHANGES_REQUESTED"),
+            listed(85, Some("ann"), "CHANGES_REQUESTED"),
+            listed(86, Some("cleo"), "PENDING"),
+        ]);
+        let reviews: Vec<model::Review> = serde_json::from_value(page).expect("reviews");
+        let standing = standing_demands(reviews, "head").into_iter();
+        assert_eq!(
+            standing.map(|review| review.id).collect::<Vec<_>>(),
+            [81, 82, 84, 85]
+        );
+    }
+
+    /// RUN-10: who asks twice, or while somebody else asks, is heard as a whole.
+    #[test]
+    fn every_demand_stands_until_its_author_speaks_of_another_commit() {
+        let ask = "CHANGES_REQUESTED";
+        let (before, earlier) = ("CHANGES_REQUESTED on before", "CHANGES_REQUESTED on earlier");
         assert_eq!(
             demands(&[(1, "ann", ask), (2, "bob", ask), (3, "ann", ask)]),
-            [3, 2]
+            [1, 2, 3]
         );
+        assert_eq!(
+            demands(&[(1, "ann", before), (2, "bob", before), (3, "ann", ask)]),
+            [2, 3]
+        );
+        assert_eq!(demands(&[(1, "ann", before), (2, "ann", before)]), [1, 2]);
+        assert_eq!(demands(&[(1, "ann", earlier), (2, "ann", before)]), [2]);
+        // From a page that was loaded before the push.
+        assert_eq!(demands(&[(1, "ann", ask), (2, "ann", before)]), [1, 2]);
     }
 }

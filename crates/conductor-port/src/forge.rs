@@ -66,8 +66,9 @@ pub struct PullRequestReading {
     pub head_repo: Option<RepoId>,
     /// The head of its base branch now.
     pub base_head: Option<CommitId>,
-    /// The newest review that asks for changes, by someone with write permission, not overtaken by their approval.
-    pub changes_requested: Option<ReviewReading>,
+    /// The reviews that ask for changes and still stand, by people with write permission, oldest first: of each person those
+    /// since they last approved or were dismissed, as far as they are about the head commit or about what their newest is.
+    pub changes_requested: Vec<ReviewReading>,
     /// Failed checks of other apps on the head commit, by name.
     pub failed_checks: Vec<FailedCheck>,
     /// Checks of other apps on the head commit that have not ended.

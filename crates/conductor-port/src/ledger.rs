@@ -1,15 +1,18 @@
 //! The ledger: streams of records, the effects that they asked for, and the leases under which those are performed.
 //!
 //! The engine computes every byte and every hash; the ledger keeps them, all of a batch or nothing. SQLite,
-//! PostgreSQL and memory cannot be told apart through this port (DESIGN invariant 7). It does not know what a
+//! PostgreSQL and memory cannot be told apart through this port (ARCHITECTURE invariant 7). It does not know what a
 //! record means.
 
 use async_trait::async_trait;
-use conductor_domain::effect::EffectKind;
+use conductor_domain::effect::{EffectKind, EffectRequest};
 use conductor_domain::fault::Fault;
 use conductor_domain::id::{EffectId, RepoId, RunId};
+use conductor_domain::run::Run;
 use conductor_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use crate::known;
 
 /// A stream of records.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -284,6 +287,12 @@ impl RunRow {
             updated_at: Timestamp(0),
         }
     }
+
+    /// Reads where the run stands.
+    pub fn parse(&self) -> Result<Run, Fault> {
+        serde_json::from_str(&self.state)
+            .map_err(|error| Fault::permanent(format!("{} ({}): {error}", known::RUN_UNREADABLE, self.run)))
+    }
 }
 
 /// A write at the forge, as the audit shows it (GH-6). A later one with the same effect replaces the earlier.
@@ -361,14 +370,53 @@ pub struct EffectRow {
     pub kind: EffectKind,
     /// The whole `EffectRequest` as JSON.
     pub payload: String,
-    /// `pending`, `leased` or `done`.
-    pub status: String,
+    /// Where it stands between being asked for and being done.
+    pub status: EffectStatus,
     /// How often it was leased.
     pub attempts: u32,
     /// Whether it was told to stop.
     pub stop: bool,
     /// When it was asked for.
     pub created_at: Timestamp,
+}
+
+impl EffectRow {
+    /// Reads what was asked for.
+    pub fn parse(&self) -> Result<EffectRequest, Fault> {
+        serde_json::from_str(&self.payload).map_err(|error| {
+            Fault::permanent(format!("cannot read effect {} ({}): {error}", self.id, self.kind))
+        })
+    }
+}
+
+/// Where an effect stands between being asked for and being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectStatus {
+    /// Nobody performs it.
+    Pending,
+    /// Somebody performs it, or died doing so.
+    Leased,
+    /// It is over.
+    Done,
+}
+
+impl EffectStatus {
+    /// The name in tables and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Leased => "leased",
+            Self::Done => "done",
+        }
+    }
+
+    /// Parses the name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Pending, Self::Leased, Self::Done]
+            .into_iter()
+            .find(|status| status.as_str() == text)
+    }
 }
 
 /// A wish to perform an effect.

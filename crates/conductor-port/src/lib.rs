@@ -4,6 +4,7 @@
 //! No method here has a default body, none exposes a database, an HTTP library or a process.
 
 pub mod clock;
+pub mod known;
 pub mod ledger;
 pub mod blobs;
 pub mod views;

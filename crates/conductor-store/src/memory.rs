@@ -23,10 +23,12 @@ use conductor_port::duty::{Duties, Duty, DutyWish, Holder};
 use conductor_port::herald::Marks;
 use conductor_port::key::{self, Key, KeyKind, Keys};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
-use conductor_port::ledger::{EffectRow, ForgeWrite, NewEffect, Record, RunRow, Settlement, StreamId};
+use conductor_port::ledger::{
+    EffectRow, EffectStatus, ForgeWrite, NewEffect, Record, RunRow, Settlement, StreamId,
+};
 
 use crate::cut::cut;
-use crate::status::{Status, lease_lost};
+use crate::lost::lease_lost;
 
 /// A store in memory.
 #[derive(Debug, Default)]
@@ -68,7 +70,7 @@ struct Kept {
     asked: NewEffect,
     created_at: Timestamp,
     place: Place,
-    status: Status,
+    status: EffectStatus,
     /// How often it was leased; also the fencing token, which only grows, and by one with each lease.
     attempts: u32,
     stop: bool,
@@ -84,7 +86,7 @@ impl Kept {
             repo: self.asked.repo,
             kind: self.asked.kind,
             payload: self.asked.payload.clone(),
-            status: self.status.as_str().to_owned(),
+            status: self.status,
             attempts: self.attempts,
             stop: self.stop,
             created_at: self.created_at,

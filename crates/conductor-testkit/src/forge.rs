@@ -44,8 +44,8 @@ pub struct FakePullRequest {
     pub body: String,
     /// Open, merged or closed.
     pub state: PullRequestState,
-    /// The review that asks for changes.
-    pub review: Option<ReviewReading>,
+    /// The reviews that ask for changes, oldest first.
+    pub reviews: Vec<ReviewReading>,
 }
 
 /// Everything at the forge.
@@ -216,7 +216,7 @@ impl Forge for FakeForge {
                     title: new.title.clone(),
                     body: new.body.clone(),
                     state: PullRequestState::Open,
-                    review: None,
+                    reviews: vec![],
                 };
                 archive.pull_requests.insert((repo.id, number.0), pull_request);
                 archive.writes.push(format!("open {}", new.branch));
@@ -250,7 +250,7 @@ impl Forge for FakeForge {
                     .branches
                     .get(&(repo.id, repo.base_branch.clone()))
                     .cloned(),
-                changes_requested: pull_request.review.clone(),
+                changes_requested: pull_request.reviews.clone(),
                 failed_checks: vec![],
                 pending_checks: archive.pending_checks.clone(),
             }

@@ -2,11 +2,12 @@
 //!
 //! This module does not know what is being done in which weather.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use conductor_domain::fault::Fault;
+use tokio::sync::Notify;
 
 use crate::chance::Chance;
 
@@ -46,6 +47,35 @@ pub struct World {
     faults: AtomicU64,
     to_be_lost: Mutex<Option<&'static str>>,
     to_hang: Mutex<Option<&'static str>>,
+    to_be_held_up: Mutex<Option<Delay>>,
+}
+
+/// What will hold a call up.
+#[derive(Debug)]
+struct Delay {
+    what: &'static str,
+    /// How many calls of this name go before it.
+    before: u32,
+    held_up: Arc<HeldUp>,
+}
+
+/// A call that waits until a test lets it go.
+#[derive(Debug, Default)]
+pub struct HeldUp {
+    came: Notify,
+    may_go: Notify,
+}
+
+impl HeldUp {
+    /// Waits until the call has come.
+    pub async fn came(&self) {
+        self.came.notified().await;
+    }
+
+    /// Lets the call go on.
+    pub fn let_go(&self) {
+        self.may_go.notify_one();
+    }
 }
 
 impl World {
@@ -58,6 +88,7 @@ impl World {
             faults: AtomicU64::new(0),
             to_be_lost: Mutex::new(None),
             to_hang: Mutex::new(None),
+            to_be_held_up: Mutex::new(None),
         }
     }
 
@@ -71,10 +102,36 @@ impl World {
         *self.to_hang.lock().expect("nobody panics with it") = Some(what);
     }
 
+    /// Holds up the call of this name that comes after `before` others, until it is let go.
+    pub fn hold_up(&self, what: &'static str, before: u32) -> Arc<HeldUp> {
+        let held_up = Arc::new(HeldUp::default());
+        *self.to_be_held_up.lock().expect("nobody panics with it") = Some(Delay {
+            what,
+            before,
+            held_up: held_up.clone(),
+        });
+        held_up
+    }
+
+    /// Takes a call's delay, if its turn has come.
+    fn delay(&self, what: &'static str) -> Option<Arc<HeldUp>> {
+        let mut foretold = self.to_be_held_up.lock().expect("nobody panics with it");
+        let delay = foretold.as_mut().filter(|delay| delay.what == what)?;
+        if delay.before > 0 {
+            delay.before -= 1;
+            return None;
+        }
+        foretold.take().map(|delay| delay.held_up)
+    }
+
     /// Lets a call take its time, and decides whether it will fail.
     pub async fn weather(&self, what: &'static str) -> Weather {
         if is_due(&self.to_hang, what) {
             std::future::pending::<()>().await;
+        }
+        if let Some(held_up) = self.delay(what) {
+            held_up.came.notify_one();
+            held_up.may_go.notified().await;
         }
         let delay = self.chance.below(self.climate.slowness + 1);
         if delay > 0 {

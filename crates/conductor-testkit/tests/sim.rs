@@ -11,7 +11,7 @@ fn check(seed: u64, story: &Story) -> Ending {
     play(seed, story).unwrap_or_else(|wrong| panic!("{wrong}\n{story:?}"))
 }
 
-/// RUN-5 to RUN-10, DESIGN §1.
+/// RUN-5 to RUN-10.
 #[test]
 fn a_run_goes_from_issue_to_merged_pull_request() {
     let ending = check(0, &Story::plain());
@@ -138,7 +138,7 @@ fn rough_weather_changes_nothing_in_the_end() {
     }
 }
 
-/// RUN-13, DESIGN §1: more runs than slots, in rough weather, with a dying Conductor.
+/// RUN-13: more runs than slots, in rough weather, with a dying Conductor.
 #[test]
 fn many_runs_share_the_slots_and_all_end_well() {
     for seed in 100..112 {

@@ -13,6 +13,7 @@ use conductor_domain::refusal::Refusal;
 use conductor_domain::staff::{Rank, StaffRefusal};
 use conductor_domain::time::Millis;
 use conductor_port::inbox::{Seen, SubmitError};
+use conductor_port::known;
 
 use crate::api::Problem;
 
@@ -340,41 +341,35 @@ enum Cause {
     NoServer,
     NoConnection,
     DamagedRun,
+    DamagedInstance,
     Damaged,
-    Projection,
     Passing,
     Moved,
     Other,
 }
 
 impl Cause {
-    /// A fault carries words and no cause, so what it is about is told by the words that store and engine choose for it.
     fn of(fault: &Fault) -> Self {
         let says = |words: &[&str]| words.iter().any(|word| fault.what.contains(word));
-        if says(&["no room is left", "No space left", "is full"]) {
+        if says(&[known::NO_ROOM, known::DISK_FULL]) {
             Self::NoRoom
-        } else if says(&["is locked"]) {
+        } else if says(&[known::LOCKED]) {
             Self::Locked
-        } else if says(&["the database server cannot be reached"]) {
+        } else if says(&[known::NO_SERVER]) {
             Self::NoServer
-        } else if says(&["no connection to the database"]) {
+        } else if says(&[known::NO_CONNECTION]) {
             Self::NoConnection
-        } else if says(&["the state of run", "projection of run", "the stream run/"]) {
+        } else if says(&[known::RUN_UNREADABLE, known::RUN_DAMAGED]) {
             Self::DamagedRun
-        } else if says(&[
-            "is damaged",
-            "is not a database",
-            "is malformed",
-            "is referred to and not kept",
-        ]) {
+        } else if says(&[known::INSTANCE_UNREADABLE, known::INSTANCE_DAMAGED]) {
+            Self::DamagedInstance
+        } else if says(&[known::DAMAGED, known::NOT_A_DATABASE, known::NOT_KEPT]) {
             Self::Damaged
-        } else if says(&["projection", "the instance's state"]) {
-            Self::Projection
         } else {
             match fault.kind {
                 FaultKind::Transient { .. } | FaultKind::EnvironmentLost => Self::Passing,
                 FaultKind::Conflict => Self::Moved,
-                FaultKind::Permanent => Self::Other,
+                FaultKind::Refused | FaultKind::Permanent => Self::Other,
             }
         }
     }
@@ -387,7 +382,8 @@ impl Cause {
             Self::NoConnection => "CDR0617",
             Self::DamagedRun => "CDR0621",
             Self::Damaged => "CDR0606",
-            Self::Projection | Self::Passing | Self::Moved | Self::Other => "CDR0313",
+            Self::DamagedInstance => "CDR0622",
+            Self::Passing | Self::Moved | Self::Other => "CDR0313",
         }
     }
 
@@ -409,8 +405,8 @@ impl Cause {
             Self::Damaged => {
                 "`conductor audit verify` names what is damaged; bring back a copy of the database"
             }
-            Self::Projection => {
-                "`conductor projections rebuild` makes the views anew; `conductor audit verify` checks the log"
+            Self::DamagedInstance => {
+                "`conductor audit verify` names what is damaged; where only the view is, stop the server, then `conductor projections rebuild`"
             }
             Self::Passing => "try again in a moment",
             Self::Moved => "look again, then repeat",
@@ -498,49 +494,32 @@ impl IntoResponse for Error {
 mod tests {
     use super::*;
 
-    /// What helps against a full disk does not help against a damaged file.
+    /// What helps against a full disk does not help against a damaged file; words that anybody could say mean neither.
     #[test]
     fn the_hint_of_a_fault_follows_what_it_says() {
+        let said = |words: &str| Fault::permanent(format!("keep: {words}: x"));
         for (fault, code, hint) in [
+            (said(known::NO_ROOM), "CDR0620", "make room"),
+            (said(known::DISK_FULL), "CDR0620", "make room"),
+            (said(known::LOCKED), "CDR0607", "another program holds"),
+            (said(known::NO_SERVER), "CDR0610", "database server runs"),
+            (said(known::NO_CONNECTION), "CDR0617", "max_connections"),
+            (said(known::DAMAGED), "CDR0606", "audit verify"),
+            (said(known::NOT_A_DATABASE), "CDR0606", "audit verify"),
+            (said(known::NOT_KEPT), "CDR0606", "audit verify"),
+            (said(known::RUN_UNREADABLE), "CDR0621", "projections rebuild"),
+            (said(known::RUN_DAMAGED), "CDR0621", "audit verify"),
+            (said(known::INSTANCE_UNREADABLE), "CDR0622", "projections rebuild"),
+            (said(known::INSTANCE_DAMAGED), "CDR0622", "audit verify"),
             (
-                Fault::transient("keep: no room is left for the database: x"),
-                "CDR0620",
-                "make room",
-            ),
-            (
-                Fault::transient("keep: the database is locked by another process, or too busy: x"),
-                "CDR0607",
-                "another program holds",
-            ),
-            (
-                Fault::transient("keep: the database server cannot be reached or takes no writes: x"),
-                "CDR0610",
-                "database server runs",
-            ),
-            (
-                Fault::transient("keep: no connection to the database is free: x"),
-                "CDR0617",
-                "max_connections",
-            ),
-            (
-                Fault::permanent("read: the database is damaged: x"),
-                "CDR0606",
-                "audit verify",
-            ),
-            (
-                Fault::permanent("plan sha256:0 is referred to and not kept"),
-                "CDR0606",
-                "audit verify",
-            ),
-            (
-                Fault::permanent("the projection of run r-1 cannot be read (x)"),
-                "CDR0621",
-                "projections rebuild",
-            ),
-            (
-                Fault::permanent("read the instance's state: x"),
+                Fault::transient("could not read acme/projection-tool#7: GitHub answered 502"),
                 "CDR0313",
-                "projections rebuild",
+                "try again in a moment",
+            ),
+            (
+                Fault::permanent("GitHub answered 403: this repository is locked; its disk is full"),
+                "CDR0313",
+                "will not help",
             ),
             (
                 Fault::transient("the forge answered 502"),

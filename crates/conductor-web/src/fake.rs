@@ -37,10 +37,11 @@ use conductor_port::forge::{
     Forge, Issue, NewCheck, NewPullRequest, PastPullRequest, PullRequestReading, RepoDescription,
 };
 use conductor_port::inbox::{Accepted, Inbox, Seen, Submission, SubmitError};
+use conductor_port::known;
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
 use conductor_port::ledger::{
-    AppendError, Batch, Candidates, EffectRow, ForgeWrite, LeaseWish, Leased, Ledger, Projections, Record,
-    Renewal, RunRow, Settlement, StreamId,
+    AppendError, Batch, Candidates, EffectRow, EffectStatus, ForgeWrite, LeaseWish, Leased, Ledger,
+    Projections, Record, Renewal, RunRow, Settlement, StreamId,
 };
 use conductor_port::search::{Found, RecordFilter, Search};
 use conductor_port::tally::{Span, Tally, Took};
@@ -372,7 +373,7 @@ impl Inbox for Fake {
     async fn submit(&self, submission: Submission) -> Result<Accepted, SubmitError> {
         let mut world = self.world();
         if world.down {
-            return Err(Fault::transient("the database is locked").into());
+            return Err(Fault::transient(format!("keep: {}", known::LOCKED)).into());
         }
         let row = world.rows.iter().find(|row| row.run == submission.run);
         if let Some((now, row)) = row.and_then(|row| Some((PhaseName::parse(&row.phase)?, row))) {
@@ -472,7 +473,11 @@ impl Views for Fake {
             repo: RepoId(7),
             kind: EffectKind::PrepareWorkspace,
             payload: String::new(),
-            status: if begun { "leased" } else { "pending" }.to_owned(),
+            status: if begun {
+                EffectStatus::Leased
+            } else {
+                EffectStatus::Pending
+            },
             attempts: u32::from(begun),
             stop: false,
             created_at: Timestamp(1),

@@ -1,6 +1,6 @@
 //! One function per address: take the request apart, read or submit, answer.
 //!
-//! Handlers decide nothing (DESIGN invariant 3). This module does not know how answers come about.
+//! Handlers decide nothing (ARCHITECTURE invariant 3). This module does not know how answers come about.
 
 pub(crate) mod instance;
 pub(crate) mod policy;

@@ -21,15 +21,10 @@ const DAY: i64 = 86_400_000_000;
 /// The most days that are counted at once.
 const MOST: u32 = 366;
 
-/// The phases that a run can be in, in the order of its life.
-pub(crate) const PHASES: [PhaseName; 6] = [
-    PhaseName::Pending,
-    PhaseName::Planning,
-    PhaseName::AwaitingPlanApproval,
-    PhaseName::Executing,
-    PhaseName::Proposing,
-    PhaseName::AwaitingMerge,
-];
+/// The phases that an open run can be in, in the order of its life.
+pub(crate) fn open_phases() -> impl Iterator<Item = PhaseName> {
+    PhaseName::ALL.into_iter().filter(|phase| !phase.is_terminal())
+}
 
 /// Which runs to count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -131,8 +126,7 @@ pub(crate) fn tally(runs: &[Took], from: Timestamp, until: Timestamp) -> Metrics
         waited_ms: of_ended(|figures| figures.waited.0),
         attempts: of_ended(|figures| u64::from(figures.attempts)),
         retries: of_ended(|figures| u64::from(figures.retries)),
-        phases: PHASES
-            .into_iter()
+        phases: open_phases()
             .map(|phase| PhaseFigures {
                 phase: phase.as_str().to_owned(),
                 ms: spread(

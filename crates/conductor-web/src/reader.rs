@@ -23,6 +23,7 @@ use conductor_domain::run::Run;
 use conductor_domain::staff::Staff;
 use conductor_domain::time::Timestamp;
 use conductor_port::blobs::{Blobs, ToolLog};
+use conductor_port::known;
 use conductor_port::lease::{Leases, ResourceKind};
 use conductor_port::ledger::{Ledger, Record, RunRow, StreamId};
 use conductor_port::search::Search;
@@ -85,7 +86,7 @@ impl Reader {
     /// Reads a run's row and state; a run that is not there is a refusal with a code.
     pub(crate) async fn state(&self, id: &RunId) -> Result<(RunRow, Run), Error> {
         let row = self.views.run(id).await?.ok_or(Refusal::NoSuchRun)?;
-        let run = parse_state(&row)?;
+        let run = row.parse()?;
         Ok((row, run))
     }
 
@@ -107,7 +108,7 @@ impl Reader {
         let next = rows.last().filter(|_| full).map(|row| row.run.clone());
         let mut runs = Vec::with_capacity(rows.len());
         for row in &rows {
-            runs.push(match parse_state(row) {
+            runs.push(match row.parse() {
                 Ok(run) => detail::run_view(row, &run),
                 Err(fault) => damaged(row, fault),
             });
@@ -171,7 +172,7 @@ impl Reader {
         };
         let mut taken = 0;
         for other in self.views.runs(&filter).await? {
-            let Ok(other) = parse_state(&other) else { continue };
+            let Ok(other) = other.parse() else { continue };
             let holds_one = !other.is_out_of_the_way()
                 && !matches!(other.phase, Phase::Pending(SetUp::ReadingIssue))
                 && !self.is_before_its_slot(&other).await?;
@@ -301,9 +302,10 @@ impl Reader {
     async fn text(&self, artifact: &Artifact) -> Result<TextView, Error> {
         let bytes = self.blobs.get(&artifact.digest).await?.ok_or_else(|| {
             Fault::permanent(format!(
-                "{} {} is referred to and not kept",
+                "{} {} {}",
                 artifact.kind.as_str(),
-                artifact.digest
+                artifact.digest,
+                known::NOT_KEPT
             ))
         })?;
         Ok(TextView {
@@ -344,7 +346,7 @@ impl Reader {
             .map(|row| EffectView {
                 id: row.id,
                 kind: row.kind.to_string(),
-                status: row.status,
+                status: row.status.as_str().to_owned(),
                 attempts: row.attempts,
                 stop: row.stop,
                 created_at: row.created_at,
@@ -424,16 +426,6 @@ fn find_registration(instance: Instance, name: &str) -> Option<Registration> {
 
 fn damaged(row: &RunRow, fault: Fault) -> RunView {
     detail::damaged_view(row, &Error::Fault(fault).problem())
-}
-
-/// Parses a row's state.
-pub(crate) fn parse_state(row: &RunRow) -> Result<Run, Fault> {
-    serde_json::from_str(&row.state).map_err(|error| {
-        Fault::permanent(format!(
-            "the projection of run {} cannot be read ({error}); `conductor projections rebuild` makes it anew",
-            row.run
-        ))
-    })
 }
 
 pub(crate) fn repo_view(registration: &Registration) -> RepoView {

@@ -13,7 +13,6 @@ use conductor_port::views::RunFilter;
 use crate::api::{PlanRisk, PlanRisks};
 use crate::door::Door;
 use crate::error::Error;
-use crate::reader::parse_state;
 use crate::visible;
 use crate::words::text::count;
 
@@ -41,7 +40,7 @@ pub(crate) async fn plans(door: &Door) -> Result<PlanRisks, Error> {
     let mut plans = Vec::new();
     for row in rows.iter().rev() {
         // A run that cannot be read is named in the inbox.
-        let Ok(run) = parse_state(row) else { continue };
+        let Ok(run) = row.parse() else { continue };
         let Phase::AwaitingPlanApproval(waiting) = &run.phase else {
             continue;
         };

@@ -22,7 +22,6 @@ use serde::Serialize;
 use crate::door::Door;
 use crate::error::Error;
 use crate::guard::only;
-use crate::reader::parse_state;
 
 /// The largest body that the forge sends; a larger one is not from it.
 pub(crate) const MAX_DELIVERY: usize = 25 * 1024 * 1024;
@@ -184,7 +183,7 @@ async fn concerned(door: &Door, hint: &Hint, subject: &NoticeSubject) -> Result<
             let mut rows = Vec::new();
             for row in door.reader.rows(&open).await? {
                 // A damaged run hears nothing more; the others do.
-                let Ok(state) = parse_state(&row) else { continue };
+                let Ok(state) = row.parse() else { continue };
                 let base_branch = state.spec.repo.base_branch;
                 if hint.pushed_branch.as_deref() == Some(base_branch.as_str()) {
                     rows.push(row);

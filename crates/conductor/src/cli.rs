@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// Registers repositories
     #[command(subcommand)]
     Repo(repo::RepoCommand),
-    /// Says what sandboxes may reach at the network
+    /// Controls which hosts sandboxes may reach
     #[command(subcommand)]
     Egress(egress::EgressCommand),
     /// Says who may do what: stored policies, and questions to them
@@ -68,16 +68,16 @@ pub(crate) enum Command {
     Bulk(bulk::BulkCommand),
     /// Prints a link that signs one browser in to the pages
     Open(open::OpenArgs),
-    /// Says who works here from afar, and what they may do
+    /// Manages people who sign in remotely
     #[command(subcommand)]
     Operator(operator::OperatorCommand),
-    /// Issues and revokes what programs carry for an operator
+    /// Issues and revokes API tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
     /// Proves that nothing was tampered with
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Counts runs: how many, how long, how often they tried
+    /// Shows run statistics: counts, durations, attempts
     Metrics(metrics::MetricsArgs),
     /// Looks after what is derived from the log
     #[command(subcommand)]
@@ -225,12 +225,10 @@ mod tests {
                     path.trim()
                 );
                 for option in sub.get_arguments().filter(|option| !option.is_hide_set()) {
-                    let long = option.get_long().unwrap_or_default();
-                    assert!(
-                        PAGE.contains(long),
-                        "docs/cli.md does not list `{} --{long}`",
-                        path.trim()
-                    );
+                    let Some(long) = option.get_long() else { continue };
+                    let is_listed =
+                        PAGE.contains(&format!("--{long}")) || PAGE.contains(&format!("\n{long} ="));
+                    assert!(is_listed, "docs/cli.md does not list `{} --{long}`", path.trim());
                 }
                 check(sub, &path);
             }

@@ -12,21 +12,21 @@ use conductor_web::api::Problem;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
-    Ok = 0,
+    Ok,
     /// It was tried and did not work.
-    Failed = 1,
+    Failed,
     /// It was asked wrongly.
-    Usage = 2,
+    Usage,
     /// There is no server.
-    NoServer = 3,
+    NoServer,
     /// Conductor said no.
-    Refused = 4,
+    Refused,
     /// A person must act before it can go on.
-    NeedsHuman = 5,
+    NeedsHuman,
     /// There is a server, and it has not answered in time; ends with 1, as whatever was tried and did not work.
-    NoAnswer = 101,
+    NoAnswer,
     /// What is there differs from what is wanted, and that was to be strict; ends with 3, as skills have it everywhere.
-    Differs = 103,
+    Differs,
 }
 
 impl Exit {
@@ -52,7 +52,14 @@ impl Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8 % 100)
+        Self::from(match exit {
+            Exit::Ok => 0_u8,
+            Exit::Failed | Exit::NoAnswer => 1,
+            Exit::Usage => 2,
+            Exit::NoServer | Exit::Differs => 3,
+            Exit::Refused => 4,
+            Exit::NeedsHuman => 5,
+        })
     }
 }
 

@@ -25,7 +25,7 @@ fn check(data_dir: &Path, arguments: &[&str], exit: i32, code: &str) {
     assert_eq!(output.stdout, b"", "{arguments:?}");
 }
 
-/// DESIGN §4: changing commands end with 3; so do reading ones where there is nothing to read.
+/// Changing commands end with 3; so do reading ones where there is nothing to read.
 #[test]
 fn without_a_server_nothing_changes_and_nothing_is_made() {
     let dir = tempfile::tempdir().expect("a temporary directory");

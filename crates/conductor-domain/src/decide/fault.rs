@@ -1,6 +1,6 @@
 //! What follows when the world does not do as asked: wait and repeat, make the environment anew, or ask a human.
 //!
-//! Adapters classify, this decides, and every repeat is an event (DESIGN invariant 5). It does not know the adapters.
+//! Adapters classify, this decides, and every repeat is an event (ARCHITECTURE invariant 5). It does not know the adapters.
 
 use crate::decide::draft::Draft;
 use crate::decide::{agent, ending, merge};
@@ -50,7 +50,7 @@ pub(super) fn faulted(
         // RUN-12: an environment is made anew once, whatever a repeat might bring.
         FaultKind::EnvironmentLost => !asked.kind.executes_foreign_code(),
         FaultKind::Conflict => asked.kind != EffectKind::Push,
-        FaultKind::Permanent => false,
+        FaultKind::Refused | FaultKind::Permanent => false,
     };
     let soon = may_repeat && attempt <= tries;
     if soon || (asked.is_owed() && is_worth_long_pauses(&asked, attempt, tries, fault, is_over)) {
@@ -92,6 +92,14 @@ pub(super) fn faulted(
             draft.record(Event::EnvironmentRecreated {
                 reason: fault.to_string(),
             });
+        }
+        // The same commit would be refused for ever; a retry lets the Implementer make another (RUN-12, SEC-4).
+        EffectKind::Push if fault.kind == FaultKind::Refused => {
+            if !is_over {
+                draft.hold(Hold::Policy {
+                    reason: format!("the forge does not take the change: {fault}"),
+                });
+            }
         }
         EffectKind::ReadIssue
         | EffectKind::PrepareWorkspace
@@ -135,7 +143,7 @@ fn go_on(draft: &mut Draft<'_>) {
 /// What people must hear waits as long as the run does (RUN-12, GH-5); once the run is over, a forge that will never
 /// take it is believed. A clean-up that never works stops growing the log and asks for a person.
 fn is_worth_long_pauses(asked: &InFlight, attempt: u32, tries: u32, fault: &Fault, is_over: bool) -> bool {
-    let is_permanent = fault.kind == FaultKind::Permanent;
+    let is_permanent = matches!(fault.kind, FaultKind::Refused | FaultKind::Permanent);
     if asked.kind == EffectKind::CleanUp {
         !is_permanent && attempt <= tries.saturating_add(LONG_TRIES)
     } else {

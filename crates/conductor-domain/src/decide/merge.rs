@@ -169,6 +169,7 @@ fn still_open(draft: &mut Draft<'_>, seen: &PullRequestSnapshot) {
                     names,
                     feedback: seen.checks_feedback.clone(),
                 });
+                draft.stop(is_merge);
                 draft.hold(Hold::Failure { reason });
             }
         }

@@ -208,7 +208,7 @@ fn revise(
     };
     match kind {
         GateKind::Plan => draft.record(Event::PlanningBegan {
-            feedback: sent_back.into_iter().chain([feedback.clone()]).collect(),
+            feedback: sent_back.into_iter().collect(),
         }),
         GateKind::Diff => {
             let found = draft

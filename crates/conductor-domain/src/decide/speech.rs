@@ -371,7 +371,13 @@ pub(super) fn check_summary(run: &Run, proposing: &Proposing) -> String {
 
 /// One line that shows all it holds.
 fn plain_line(text: &str) -> String {
-    // Titles and commits are read by machines: no reference closes a foreign issue, no mention calls anybody (SEC-2).
-    let defused = text.replace('#', "no. ").replace('@', "(at)");
+    // Titles and commits are read by machines: no reference closes a foreign issue, no mention calls anybody, and no word in
+    // brackets or stars, such as `[skip ci]` and `***NO_CI***`, keeps the project's checks from running (SEC-2).
+    let defused = text
+        .replace('#', "no. ")
+        .replace('@', "(at)")
+        .replace('[', "(")
+        .replace(']', ")")
+        .replace("***", "* * *");
     visible(&defused).split_whitespace().collect::<Vec<_>>().join(" ")
 }

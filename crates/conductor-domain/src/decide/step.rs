@@ -41,7 +41,7 @@ pub(super) fn next_effect(run: &Run) -> Option<Effect> {
 
 fn plan(run: &Run, planning: &Planning) -> Option<Effect> {
     let issue = run.issue.iter().map(|issue| issue.artifact.clone());
-    let context = issue.chain(planning.feedback.iter().cloned());
+    let context = issue.chain(planning.feedback.iter().chain(&planning.asked).cloned());
     match &planning.step {
         PlanningStep::Confirming { .. } => Some(Effect::ReadIssue {
             issue: run.spec.issue,

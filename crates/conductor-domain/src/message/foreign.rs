@@ -16,6 +16,7 @@ pub(super) fn harmless_line(text: &str) -> String {
 pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     let mut at_line_start = true;
+    let mut line = Line::Begins;
     let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {
         let next = characters.peek().copied();
@@ -23,7 +24,13 @@ pub fn harmless(text: &str) -> String {
             '\n' => {
                 out.push('\n');
                 at_line_start = true;
+                line = Line::Begins;
                 continue;
+            }
+            // A code block opens and closes at the very beginning of a line only, see `end_of_fence`.
+            '`' | '~' if line == Line::Opens && is_fence(c, characters.clone()) => {
+                out.push('\\');
+                out.push(c);
             }
             '\t' => out.push('\t'),
             '<' => out.push_str("&lt;"),
@@ -44,8 +51,35 @@ pub fn harmless(text: &str) -> String {
         if !c.is_whitespace() {
             at_line_start = false;
         }
+        line = line.after(c);
     }
     out
+}
+
+/// How far a line is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// Nothing of it.
+    Begins,
+    /// Nothing but blanks and what opens quotes and lists, in which another line may begin.
+    Opens,
+    /// Words.
+    GoesOn,
+}
+
+impl Line {
+    fn after(self, c: char) -> Self {
+        let opens = c.is_whitespace() || c.is_ascii_digit() || matches!(c, '>' | '-' | '*' | '+' | '.' | ')');
+        match self {
+            Self::Begins | Self::Opens if opens => Self::Opens,
+            Self::Begins | Self::Opens | Self::GoesOn => Self::GoesOn,
+        }
+    }
+}
+
+/// Tells whether a sign and what follows it are a fence.
+fn is_fence(sign: char, rest: impl Iterator<Item = char>) -> bool {
+    rest.take_while(|c| *c == sign).take(2).count() == 2
 }
 
 /// Shows hidden characters as codes and keeps numbers from becoming references; for text that is not markdown.

@@ -56,7 +56,7 @@ fn values_are_short_lines_that_hide_nothing() {
     assert!(OwnFields::new(many.into_iter().take(MOST_FIELDS).collect()).is_ok());
 }
 
-/// DESIGN invariant 6: what is kept is held to the same rules when it is read again.
+/// ARCHITECTURE invariant 6: what is kept is held to the same rules when it is read again.
 #[test]
 fn what_is_kept_is_checked_when_it_is_read() {
     let read = |text: &str| serde_json::from_str::<OwnFields>(text);

@@ -75,6 +75,7 @@ const HAPPENINGS: &[&str] = &[
     "merge done",
     "merge refused no",
     "fault permanent in merge_pull_request",
+    "fault transient in merge_pull_request",
     "comment posted",
     "implementer sets Conductor note to busy",
     "planner sets Conductor note to thinking",
@@ -121,6 +122,7 @@ const HAPPENINGS: &[&str] = &[
     "fault transient in push",
     "fault transient in push attempt 9",
     "fault conflict in push",
+    "fault refused in push",
     "fault permanent in invoke",
     "fault environment in invoke",
     "fault environment in run_tests",
@@ -217,6 +219,10 @@ fn help(world: &mut World) {
         return;
     }
     if let Some((_, effect)) = run.work_in_flight() {
+        // Of a held run nobody begins anything; only what was told to stop comes to an end by itself.
+        if run.is_held() && !effect.stopping {
+            return;
+        }
         if effect.stopping && effect.kind != EffectKind::Invoke {
             go(world, &format!("stopped {}", effect.kind));
             return;

@@ -11,6 +11,7 @@ mod scenarios;
 mod outcomes;
 mod laws;
 mod look;
+mod markdown;
 mod rules;
 mod matrix;
 mod instance;

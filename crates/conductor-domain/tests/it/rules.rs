@@ -44,8 +44,8 @@ fn waits(lines: &[&str], fault: &str, attempt: u32) -> u64 {
     }
 }
 
-/// RUN-12, DESIGN invariant 5: pauses double up to a minute with a small spread, then, for what is owed, from an hour
-/// up to a day; what the world itself announces goes first.
+/// RUN-12, ARCHITECTURE invariant 5: pauses double up to a minute with a small spread, then, for what is owed, from
+/// an hour up to a day; what the world itself announces goes first.
 #[test]
 fn pauses_grow_and_end_growing() {
     let short = |attempt| waits(&["start"], "fault transient in read_issue", attempt);
@@ -150,7 +150,7 @@ fn with_work(run: &mut Run, kind: EffectKind) {
     run.in_flight.insert(effect_id("r1.99.0"), more);
 }
 
-/// DESIGN §5: every law notices its breach; one that cannot be broken would watch over nothing.
+/// Every law notices its breach; one that cannot be broken would watch over nothing.
 #[test]
 fn every_law_can_be_broken() {
     type Breach = (&'static [&'static str], BrokenLaw, fn(&mut Run));
@@ -239,7 +239,7 @@ fn asked(world: &World, kind: EffectKind) -> Effect {
 #[test]
 fn hostile_names_are_harmless_in_commits_titles_and_texts() {
     let mut world = lived(&["to planning"]);
-    let plan = "planner plans Fix`@eve`#7\u{202e}GH-8 src/`@eve`\u{200b}.rs";
+    let plan = "planner plans Fix`@eve`#7\u{202e}GH-8[skip-ci]***NO_CI*** src/`@eve`\u{200b}.rs";
     play(&mut world, plan).expect("it can be played");
     for step in [
         "reviewer approves",
@@ -252,7 +252,7 @@ fn hostile_names_are_harmless_in_commits_titles_and_texts() {
     let Effect::CommitWork { message, .. } = asked(&world, EffectKind::CommitWork) else {
         panic!("not a commit");
     };
-    let title = "Plan Fix`(at)eve`no. 7\u{27e8}U+202E\u{27e9}GH- 8";
+    let title = "Plan Fix`(at)eve`no. 7\u{27e8}U+202E\u{27e9}GH- 8(skip-ci)* * *NO_CI* * *";
     assert_eq!(message, format!("{title}\n\nIssue: o/n#7\nConductor-Run: r1\n"));
     for step in [
         "committed",

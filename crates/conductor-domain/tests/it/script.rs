@@ -299,6 +299,9 @@ fn fault(kind: &str) -> Option<Fault> {
         "limited" => Some(Fault::transient_for(Millis::seconds(90), "rate limited")),
         "conflict" => Some(Fault::conflict("someone else pushed")),
         "environment" => Some(Fault::environment_lost("the sandbox is gone")),
+        "refused" => Some(Fault::refused(
+            "the server declined the push: repository rule violations",
+        )),
         "permanent" => Some(Fault::permanent("it can never work")),
         _other => None,
     }

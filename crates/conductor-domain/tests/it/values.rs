@@ -119,7 +119,7 @@ fn an_override_keeps_to_its_bounds() {
     assert!(unfit(grant(&mut world, &format!(" {} ", "x".repeat(9)), later)));
     assert!(unfit(grant(&mut world, &"x".repeat(1001), later)));
     for until in [now, Timestamp(now.0 - 1), Timestamp(later.0 + 1)] {
-        assert_eq!(grant(&mut world, &why, until), Err(Refusal::ReliefTooLong));
+        assert_eq!(grant(&mut world, &why, until), Err(Refusal::ReliefEndUnfit));
     }
     assert_eq!(grant(&mut world, &why, later), Ok(()));
     assert_eq!(grant(&mut world, &"x".repeat(1000), now.after(Millis(1))), Ok(()));
@@ -221,8 +221,11 @@ fn an_open_code_block_ends_before_our_words() {
         ("~~~\n```\nEND", "~~~\n"),
         ("~~~\n```\n~~~\nEND", ""),
         ("``\ncode\nEND", ""),
-        ("   ```\ncode\nEND", "```\n"),
+        // What does not begin its line is no fence any more.
+        ("   ```\ncode\nEND", ""),
         ("    ```\ncode\nEND", ""),
+        ("- ```\n  code\n  ```\nEND", ""),
+        ("```\n  ```\nEND", "```\n"),
         ("a ```\ncode\nEND", ""),
         ("```\n```\n```\nEND", "```\n"),
     ] {

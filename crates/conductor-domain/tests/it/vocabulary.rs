@@ -486,7 +486,7 @@ fn every_refusal_has_its_own_code_and_a_hint() {
         Refusal::InvocationIsOver,
         Refusal::NotDue,
         Refusal::JustificationUnfit { why: "is empty" },
-        Refusal::ReliefTooLong,
+        Refusal::ReliefEndUnfit,
         Refusal::NoSuchRelief,
         Refusal::NotShownWhole,
     ];

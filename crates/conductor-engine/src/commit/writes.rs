@@ -78,8 +78,7 @@ pub(crate) fn batches(records: &[Record]) -> impl Iterator<Item = &[Record]> {
 fn request(effect: &EffectId, row: Option<&EffectRow>) -> Result<EffectRequest, Fault> {
     let row =
         row.ok_or_else(|| Fault::permanent(format!("effect {effect} was asked for and is not kept")))?;
-    serde_json::from_str(&row.payload)
-        .map_err(|error| Fault::permanent(format!("cannot read effect {effect}: {error}")))
+    row.parse()
 }
 
 fn listed(

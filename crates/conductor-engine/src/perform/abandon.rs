@@ -7,14 +7,15 @@
 use conductor_domain::effect::Effect;
 use conductor_domain::message::marker;
 
-use super::executor_of;
+use super::foreign;
 use crate::dispatch::Job;
 use crate::engine::Engine;
 
 /// Sees to an effect that this process must not go on with.
 pub(crate) async fn abandon(engine: &Engine, job: &Job, lease_holds: bool) {
     let effect = &job.request.effect;
-    if let Some(executor) = executor_of(effect).filter(|_| lease_holds) {
+    let executor = foreign(effect).map(|foreign| foreign.executor());
+    if let Some(executor) = executor.filter(|_| lease_holds) {
         let reaped = match engine.ports.executors.get(executor) {
             Ok(executor) => executor.reap(&job.request.id).await,
             Err(fault) => Err(fault),

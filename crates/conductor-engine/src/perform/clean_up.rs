@@ -2,17 +2,15 @@
 //!
 //! This module does not know how the run ended.
 
-use conductor_domain::EffectRequest;
 use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::fault::{Fault, FaultKind};
 use conductor_domain::id::CommitId;
 use conductor_domain::input::Report;
 use conductor_domain::message::marker;
 use conductor_port::lease::ResourceKind;
-use conductor_port::ledger::EffectRow;
 use conductor_port::workspace::PushOrder;
 
-use super::{Performance, executor_of};
+use super::{Performance, foreign};
 
 /// Cleans up: processes, then what was said twice, then the branch, then directories. Each lease is given back as soon as what
 /// it stands for is gone, so that a record outlives that, and a step that fails keeps nothing of the steps before it from
@@ -72,7 +70,7 @@ async fn delete_branch(
         Ok(()) => Ok(None),
         Err(fault) => match fault.kind {
             FaultKind::Transient { .. } | FaultKind::EnvironmentLost => Err(fault),
-            FaultKind::Conflict | FaultKind::Permanent => {
+            FaultKind::Conflict | FaultKind::Refused | FaultKind::Permanent => {
                 tracing::warn!(%fault, branch, "a branch stays at the forge");
                 Ok(Some(branch.to_owned()))
             }
@@ -91,8 +89,8 @@ async fn end_processes(performance: &Performance<'_>) -> Result<(), Fault> {
         if !row.kind.executes_foreign_code() {
             continue;
         }
-        if let Some(executor) = executor_of(&request(&row)?.effect) {
-            performance.executor(executor)?.reap(&row.id).await?;
+        if let Some(foreign) = foreign(&row.parse()?.effect) {
+            performance.executor(foreign.executor())?.reap(&row.id).await?;
         }
     }
     Ok(())
@@ -104,7 +102,7 @@ async fn remove_repeats(performance: &Performance<'_>) -> Result<(), Fault> {
         if row.kind != EffectKind::PostComment || row.attempts < 2 {
             continue;
         }
-        let Effect::PostComment { target, .. } = request(&row)?.effect else {
+        let Effect::PostComment { target, .. } = row.parse()?.effect else {
             continue;
         };
         let forge = performance.ports().forge.as_ref();
@@ -119,9 +117,4 @@ async fn remove_repeats(performance: &Performance<'_>) -> Result<(), Fault> {
         }
     }
     Ok(())
-}
-
-fn request(row: &EffectRow) -> Result<EffectRequest, Fault> {
-    serde_json::from_str(&row.payload)
-        .map_err(|error| Fault::permanent(format!("cannot read effect {}: {error}", row.id)))
 }

@@ -95,11 +95,14 @@ impl Judge {
         let mut findings = content(&self.inspector, &self.test_command, diff);
         paths(&self.authority, &self.reliefs, &diff.changes, &mut findings);
         findings.extend(dependencies(&self.authority, &self.repo, &supply, &diff.changes));
-        findings.extend(unshown(&self.inspector, &diff.rendered));
+        findings.extend(unshown(&self.inspector, &diff.rendered, ""));
+        // Secrets are taken out of the list, too, and names can make one there that is none in their files.
+        let list = supply.render();
+        findings.extend(unshown(&self.inspector, &list, "in the list of dependencies: "));
         findings.extend(proposing(&self.authority, &self.repo));
         Judgement {
             findings: bounded(findings),
-            dependencies: supply.render(),
+            dependencies: list,
             class: class_of(diff.changes.iter().map(|change| change.path.as_str())),
         }
     }
@@ -203,7 +206,7 @@ fn forbidden(findings: &[Finding]) -> BTreeMap<String, Vec<usize>> {
 
 /// Objects to what is pushed and not shown to whoever approves it, because it is taken out as a secret: whole lines are
 /// refused, and of a part of a line it is said (S-47, S-49).
-fn unshown(inspector: &Inspector, rendered: &str) -> Vec<Finding> {
+fn unshown(inspector: &Inspector, rendered: &str, whence: &str) -> Vec<Finding> {
     let Unshown { lines, parts } = inspector.unshown(rendered);
     let objections = [
         (
@@ -219,7 +222,7 @@ fn unshown(inspector: &Inspector, rendered: &str) -> Vec<Finding> {
     ];
     let found = objections.into_iter().filter(|(count, ..)| *count > 0);
     let found = found.map(|(count, severity, what)| Finding {
-        evidence: format!("{count} {what}"),
+        evidence: format!("{whence}{count} {what}"),
         ..Finding::of_path(FindingKind::Unshown, "", severity)
     });
     found.collect()
@@ -880,7 +883,7 @@ mod tests {
     #[test]
     fn what_redaction_hides_of_a_change_is_told() {
         let told = |rendered: &str| -> Vec<String> {
-            let found = unshown(&inspector(), rendered).into_iter();
+            let found = unshown(&inspector(), rendered, "").into_iter();
             found
                 .map(|finding| format!("{:?} {finding}", finding.severity))
                 .collect()
@@ -913,6 +916,45 @@ mod tests {
             ]
         );
         assert_eq!(told(&format!("{header}+fn plain() {{}}\n")), Vec::<String>::new());
+    }
+
+    /// S-47, S-49, SEC-5: hostile: names that make a key of the list of dependencies, and of nothing else, hide no name between
+    /// them.
+    #[test]
+    fn what_redaction_hides_of_the_dependencies_is_told() {
+        let judge = Judge {
+            inspector: Arc::new(inspector()),
+            authority: Authority::shipped(),
+            reliefs: vec![],
+            test_command: test_command(),
+            repo: "acme/thing".to_owned(),
+        };
+        let unshown = |names: [&str; 3]| -> Vec<String> {
+            let packages = ["a", "b", "c"].iter().zip(names).map(|(folder, name)| {
+                let manifest = format!("{{\"dependencies\": {{\"{name}\": \"1\"}}}}");
+                change(&format!("{folder}/package.json"), "", &manifest)
+            });
+            let judgement = judge.judge(&diff(packages.collect(), vec![]));
+            assert_eq!(judgement.dependencies.lines().count(), 3);
+            let found = judgement.findings.into_iter();
+            let found = found.filter(|finding| finding.kind == FindingKind::Unshown);
+            found
+                .map(|finding| format!("{:?} {finding}", finding.severity))
+                .collect()
+        };
+        // Only who reads the manifest, and not who reads its text, sees the first letter of these.
+        let head = ["\\u002d----BEGIN ", "PRIVATE KEY-----"].concat();
+        let foot = ["\\u002d----END ", "PRIVATE KEY-----"].concat();
+        let refused = "Violation the change: not shown whole: in the list of dependencies: 3 lines are hidden, because a key seems to stand in them";
+        assert_eq!(unshown([&head, "evil", &foot]), [refused]);
+        assert_eq!(unshown([&head, "evil", "worse"]), [refused]);
+        assert_eq!(
+            unshown(["usual", "password=\\u0063orrecthorse", "more"]),
+            [
+                "NeedsApproval the change: not shown whole: in the list of dependencies: 1 lines are hidden in part, because a secret seems to stand there"
+            ]
+        );
+        assert_eq!(unshown(["usual", "plain", "more"]), [""; 0]);
     }
 
     /// SEC-4: the head of a key hides no other secret, in an earlier commit either.

@@ -1,4 +1,4 @@
-//! Runs one agent in its sandbox, watches it, and makes the outcome from what was seen (DESIGN invariant 10).
+//! Runs one agent in its sandbox, watches it, and makes the outcome from what was seen (ARCHITECTURE invariant 10).
 //!
 //! Time, tool calls and tokens are limited here and not by trusting the agent (RUN-13). An invocation that an earlier
 //! process began is never resumed (RUN-12a). This module does not know what an agent is, nor what its outcome leads to.
@@ -18,7 +18,7 @@ use conductor_port::executor::{Profile, Sandbox};
 use super::{Performance, context, papers, sandbox, skills};
 use crate::dispatch::duration;
 use crate::rules;
-use crate::toolhost::{self, Guest, Seen, ToolHost};
+use crate::toolhost::{self, Caller, Seen, ToolHost};
 
 /// How long an agent that asked a human may take to end by itself (TOOL-4b).
 const AFTER_QUESTION: Millis = Millis::seconds(10);
@@ -57,7 +57,7 @@ pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocatio
     }
     let begun = performance.now();
     // At once, so that one durable write keeps both.
-    let ((), leased) = tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
+    let ((), on_record) = tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
     if performance.job.is_repeated() {
         performance
             .executor(invocation.executor)?
@@ -83,7 +83,7 @@ pub(super) async fn invoke(performance: &Performance<'_>, invocation: &Invocatio
     let given = skills::of_role(performance, invocation.role).await?;
     let sandbox = sandbox::open(
         performance,
-        &leased,
+        &on_record,
         invocation.executor,
         Profile::Tool,
         dir,
@@ -256,7 +256,7 @@ async fn watch(
     let lease = Some(performance.job.settlement.clone());
     let (log, writer) =
         toolhost::open_log(keeper, clock, performance.effect(), performance.run(), lease).await?;
-    let guest = Guest {
+    let caller = Caller {
         authority: rules::of_run(performance.engine, &performance.spec().await?).await?,
         effect: performance.effect().clone(),
         run: performance.run().clone(),
@@ -265,7 +265,7 @@ async fn watch(
         calls: invocation.limits.tool_calls,
         time: invocation.limits.time,
     };
-    let host = ToolHost::new(performance.engine, guest, sandbox, log);
+    let host = ToolHost::new(performance.engine, caller, sandbox, log);
     let (asked, cut) = (host.asked.clone(), host.cut.clone());
     let mut writing = std::pin::pin!(writer.write());
     let ended = tokio::select! {

@@ -62,10 +62,10 @@ pub(crate) fn apart(words: &str) -> (&str, &str) {
     }
 }
 
-/// Foreign text in which no line passes for the beginning of a comment.
-fn quoted(text: &str) -> String {
+/// Foreign text in which no line passes for a heading of ours.
+pub(super) fn quoted(text: &str, heading: &str) -> String {
     let lines = text.split('\n').map(|line| {
-        if line.starts_with(HEADING) {
+        if line.starts_with(heading) {
             format!("\\{line}")
         } else {
             line.to_owned()
@@ -89,7 +89,11 @@ pub(crate) struct Words {
 pub(crate) fn words(issue: &Issue, authority: &Authority) -> Words {
     let about = || Target::Issue { is_own: true };
     let untrusted = trust::objection(authority, &issue.author, issue.standing, about());
-    let mut text = format!("# {}\n\n{}\n", quoted(&issue.title), quoted(&issue.body));
+    let mut text = format!(
+        "# {}\n\n{}\n",
+        quoted(&issue.title, HEADING),
+        quoted(&issue.body, HEADING)
+    );
     if let Some(why) = &untrusted {
         text = trust::fenced(&text, why);
     }
@@ -119,7 +123,7 @@ pub(crate) fn words(issue: &Issue, authority: &Authority) -> Words {
         text.push_str(&format!(
             "\n{HEADING}{}\n\n{}\n",
             by.join(" "),
-            quoted(comment.text.trim_end())
+            quoted(comment.text.trim_end(), HEADING)
         ));
     }
     Words { text, untrusted }

@@ -26,12 +26,27 @@ pub(super) async fn merge(
     if let Some(why) = obstacle(&reading, head, base) {
         return Ok(Report::MergeRefused { why });
     }
+    if is_called_off(performance).await? {
+        return Ok(Report::Stopped);
+    }
     Ok(
         match ports.merges.merge(performance.repo(), number, head).await? {
             Ok(()) => Report::PullRequestMerged,
             Err(why) => Report::MergeRefused { why },
         },
     )
+}
+
+/// Tells whether the merge was told to stop since it was leased: a merge never begins after a stop (ADR 0022). The reading
+/// takes seconds, and a stop that another process accepted is heard of here only when the lease is renewed, so the run is
+/// asked.
+async fn is_called_off(performance: &Performance<'_>) -> Result<bool, Fault> {
+    if performance.stop.is_cancelled() {
+        return Ok(true);
+    }
+    let run = performance.state().await?;
+    let asked = run.in_flight.get(performance.effect());
+    Ok(asked.is_none_or(|merge| merge.stopping))
 }
 
 /// Says what stands in the way of a merge.
@@ -44,7 +59,7 @@ fn obstacle(reading: &PullRequestReading, head: &CommitId, base: &CommitId) -> O
             "its base went ahead of what was tested".to_owned()
         }
         PullRequestState::Open => {
-            let review = reading.changes_requested.as_ref();
+            let review = reading.changes_requested.last();
             let asked = review.map(|review| format!("{} asked for changes", review.by));
             let failed = reading.failed_checks.iter().map(|check| &check.name);
             let checks: Vec<&str> = failed

@@ -16,13 +16,13 @@ use conductor_port::executor::{
 };
 
 use super::skills::WithSkills;
-use super::{Leased, Performance};
+use super::{OnRecord, Performance};
 
 /// Opens a sandbox for this effect, which recovery and clean-up find by its lease. If repeated: what an earlier try left
 /// running was reaped before.
 pub(super) async fn open(
     performance: &Performance<'_>,
-    _leased: &Leased,
+    _on_record: &OnRecord,
     executor: ExecutorName,
     profile: Profile,
     dir: PathBuf,

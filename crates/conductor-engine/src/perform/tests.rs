@@ -15,7 +15,7 @@ use conductor_domain::time::Millis;
 use conductor_port::blobs::MAX_BLOB;
 use conductor_port::executor::{Command, CommandResult, Profile};
 
-use super::{Leased, Performance, sandbox};
+use super::{OnRecord, Performance, sandbox};
 
 /// Runs the tests. If repeated: what a dead process left is ended, and that is said, since tests that take the host down
 /// must not do so for ever (RUN-12a); after a fault that was reported, they run again from the start.
@@ -30,7 +30,7 @@ pub(super) async fn run(
         undo(performance, executor).await?;
         return Ok(Report::Interrupted { saved: None });
     }
-    let ((), leased) = tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
+    let ((), on_record) = tokio::try_join!(performance.take_worktree(), performance.take_processes())?;
     if performance.job.is_repeated() {
         performance.executor(executor)?.reap(performance.effect()).await?;
     }
@@ -44,7 +44,7 @@ pub(super) async fn run(
     } else {
         run_in(
             performance,
-            &leased,
+            &on_record,
             executor,
             checkout.dir.clone(),
             command,
@@ -77,13 +77,13 @@ pub(super) async fn undo(performance: &Performance<'_>, executor: ExecutorName) 
 
 async fn run_in(
     performance: &Performance<'_>,
-    leased: &Leased,
+    on_record: &OnRecord,
     executor: ExecutorName,
     dir: PathBuf,
     argv: &[String],
     time: Millis,
 ) -> Result<CommandResult, Fault> {
-    let sandbox = sandbox::open(performance, leased, executor, Profile::Test, dir, vec![]).await?;
+    let sandbox = sandbox::open(performance, on_record, executor, Profile::Test, dir, vec![]).await?;
     let seen = sandbox
         .bash(Command {
             argv: argv.to_vec(),

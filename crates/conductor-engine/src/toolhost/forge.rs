@@ -121,8 +121,8 @@ impl ToolHost<'_> {
         };
         let n = self.requested(entry).await?;
         let input = Input::RequestFields {
-            invocation: self.guest.effect.clone(),
-            role: self.guest.role,
+            invocation: self.caller.effect.clone(),
+            role: self.caller.role,
             fields,
         };
         self.hand_in(n, input).await
@@ -198,9 +198,9 @@ impl ToolHost<'_> {
         let n = self.requested(entry).await?;
         let text = self.keep(ArtifactKind::Feedback, &text).await?;
         let input = Input::RequestComment {
-            invocation: self.guest.effect.clone(),
+            invocation: self.caller.effect.clone(),
             comment: CommentRequest {
-                role: self.guest.role,
+                role: self.caller.role,
                 text,
                 place,
             },
@@ -217,10 +217,10 @@ impl ToolHost<'_> {
     /// Hands a wish to the run and says what was decided.
     async fn hand_in(&self, n: u64, input: Input) -> Result<ToolAnswer, Fault> {
         let arrival = Arrival {
-            run: self.guest.run.clone(),
+            run: self.caller.run.clone(),
             input,
-            dedupe: Some(format!("comment/{}/{n}", self.guest.effect)),
-            cause: self.guest.effect.to_string(),
+            dedupe: Some(format!("comment/{}/{n}", self.caller.effect)),
+            cause: self.caller.effect.to_string(),
             settles: None,
             seen: Seen::Anything,
         };
@@ -237,16 +237,16 @@ impl ToolHost<'_> {
             }
             Err(NotTaken::Fault(fault)) => return Err(fault),
         };
-        let id = record::event_id(&StreamId::Run(self.guest.run.clone()), taken.accepted.seq);
+        let id = record::event_id(&StreamId::Run(self.caller.run.clone()), taken.accepted.seq);
         Ok(verdict(&taken.events, &id))
     }
 
     /// The run as it stands.
     pub(super) async fn run(&self) -> Result<Run, Fault> {
-        let standing = intake::standing(self.engine.ports.views.as_ref(), &self.guest.run).await?;
+        let standing = intake::standing(self.engine.ports.views.as_ref(), &self.caller.run).await?;
         standing
             .run
-            .ok_or_else(|| Fault::permanent(format!("there is no run {} to these tools", self.guest.run)))
+            .ok_or_else(|| Fault::permanent(format!("there is no run {} to these tools", self.caller.run)))
     }
 
     async fn kept(&self, artifact: &Artifact) -> Result<String, Fault> {

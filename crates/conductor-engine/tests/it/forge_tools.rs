@@ -18,10 +18,10 @@ use conductor_testkit::agent::FakeAgent;
 use conductor_testkit::rig::Rig;
 
 /// What each purpose's tools answered, as text.
-type Answers = Arc<Mutex<BTreeMap<Purpose, Vec<String>>>>;
+pub(crate) type Answers = Arc<Mutex<BTreeMap<Purpose, Vec<String>>>>;
 
 /// An agent that does every job at once, and before that makes the calls that its purpose is given.
-fn diligent(calls: fn(Purpose) -> Vec<GithubCall>) -> (FakeAgent, Answers) {
+pub(crate) fn diligent(calls: fn(Purpose) -> Vec<GithubCall>) -> (FakeAgent, Answers) {
     let answers = Answers::default();
     let kept = answers.clone();
     let agent = FakeAgent::new(move |task: Task, tools: &dyn Tools| {
@@ -261,13 +261,14 @@ async fn words_reach_the_pull_request_and_the_check_by_the_outbox() {
         .pull_requests
         .get_mut(&(repo, number))
         .expect("the pull request")
-        .review = Some(ReviewReading {
-        id: 7,
-        by: "bob".into(),
-        standing: Standing::Collaborator,
-        text: "Once more.".into(),
-        commit: Some(pull_request.head.clone()),
-    });
+        .reviews
+        .push(ReviewReading {
+            id: 7,
+            by: "bob".into(),
+            standing: Standing::Collaborator,
+            text: "Once more.".into(),
+            commit: Some(pull_request.head.clone()),
+        });
     let on_pull_request = |rig: &Rig| {
         let archive = rig.stage.forge.archive();
         let on = archive.comments.iter();

@@ -5,16 +5,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use conductor_domain::Run;
+use conductor_domain::effect::EffectKind;
 use conductor_domain::forge::PullRequestState;
 use conductor_domain::hold::HoldKind;
 use conductor_domain::id::{CommitId, RunId};
-use conductor_domain::input::Action;
+use conductor_domain::input::{Action, Input};
 use conductor_domain::phase::Phase;
 use conductor_domain::plan::PlanDraft;
 use conductor_domain::refusal::Refusal;
-use conductor_engine::{Engine, Fate, on_this_thread};
+use conductor_engine::{Engine, Fate, Options, on_this_thread};
 use conductor_port::agent::{AgentEnd, ToolRequest};
-use conductor_port::inbox::SubmitError;
+use conductor_port::inbox::{Inbox as _, Seen, Submission, SubmitError};
 use conductor_testkit::agent::FakeAgent;
 use conductor_testkit::rig::Rig;
 
@@ -227,6 +228,49 @@ async fn a_paused_run_is_not_merged() {
     rig.operate(&run, Action::Resume).await.expect("it is paused");
     rig.until(&run, |run| run.phase.is_terminal()).await;
     assert_eq!(merges(&rig), 1);
+}
+
+/// RUN-14, RUN-11: a cancel that is accepted while the merge's last reading hangs is not followed by the merge, whether this
+/// process was told of it or another, from which this one has not heard yet.
+#[tokio::test(start_paused = true)]
+async fn a_merge_never_begins_after_a_cancel() {
+    for by_another in [false, true] {
+        let rig = Rig::start_story().await;
+        set(&rig, MERGE).await;
+        rig.stage.forge.archive().pending_checks.push("ci".to_owned());
+        let run = proposed(&rig, "").await;
+        // The look that finds the check ended, the reading that it leads to, and then the merge's own.
+        let reading = rig.stage.world.hold_up("read a pull request", 2);
+        rig.stage.forge.archive().pending_checks.clear();
+        reading.came().await;
+        let merging = rig.run(&run).await;
+        let is_merging = merging
+            .in_flight
+            .values()
+            .any(|effect| effect.kind == EffectKind::MergePullRequest);
+        assert!(is_merging, "another reading was held up: {merging:?}");
+        let other = Engine::new(rig.stage.ports(rig.stage.agents()), Options::new("other"));
+        let submission = Submission {
+            run: run.clone(),
+            input: Input::Operate {
+                by: rig.stage.specs[0].started_by.clone(),
+                action: Action::Cancel { comment: None },
+            },
+            dedupe: None,
+            cause: String::new(),
+            seen: Seen::Anything,
+        };
+        let told = if by_another { &other } else { &rig.engine };
+        told.submit(submission).await.expect("can be cancelled");
+        reading.let_go();
+        let over = rig.until(&run, |run| run.cleaned_up).await;
+        assert!(
+            matches!(over.phase, Phase::Cancelled { .. }),
+            "{by_another}: {}",
+            over.status()
+        );
+        assert_eq!(merges(&rig), 0, "{by_another}");
+    }
 }
 
 const NOTHING: &str = "@id(\"nothing\") @reason(\"nobody does anything\")\n\

@@ -20,6 +20,7 @@ use conductor_port::executor::{
 };
 use conductor_port::inbox::Inbox as _;
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease};
+use conductor_port::ledger::EffectStatus;
 use conductor_port::views::Views as _;
 use conductor_testkit::egress::FakeEgress;
 use conductor_testkit::rig::Rig;
@@ -312,7 +313,7 @@ async fn recovery_ends_whatever_is_on_record_for_effects_that_are_over() {
     let rows = rig.stage.memory.effects(&run).await.expect("calm weather");
     let over = rows
         .iter()
-        .find(|row| row.status == "done" && row.kind.executes_foreign_code())
+        .find(|row| row.status == EffectStatus::Done && row.kind.executes_foreign_code())
         .expect("an agent was invoked")
         .id
         .clone();

@@ -20,7 +20,7 @@ use conductor_port::agent::ToolRequest;
 use conductor_port::blobs::Blobs as _;
 use conductor_port::clock::Clock as _;
 use conductor_port::inbox::{Inbox as _, Seen, Submission, SubmitError};
-use conductor_port::ledger::{LeaseWish, Leased, Ledger as _};
+use conductor_port::ledger::{EffectStatus, LeaseWish, Leased, Ledger as _};
 use conductor_port::views::Views as _;
 use conductor_testkit::agent::FakeAgent;
 use conductor_testkit::rig::Rig;
@@ -488,7 +488,7 @@ async fn until_tried(rig: &Rig, run: &RunId, kind: EffectKind) {
         let effects = rig.stage.memory.effects(run).await.expect("calm weather");
         if effects
             .iter()
-            .any(|row| row.kind == kind && row.status == "pending" && row.attempts > 0)
+            .any(|row| row.kind == kind && row.status == EffectStatus::Pending && row.attempts > 0)
         {
             return;
         }

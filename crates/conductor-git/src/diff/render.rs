@@ -3,6 +3,7 @@
 //! For people only: nothing is decided from this text, and what is left out says so and how much it was.
 //! This module does not know the page it is shown on.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ fn render_change(text: &mut String, change: &Change, blobs: &Blobs) -> Shown {
         }
         return Shown::Cut;
     };
-    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let (old, new) = shown_sides(text, old, new);
     let diff = TextDiff::configure().timeout(FILE_TIME).diff_lines(&*old, &*new);
     let name = |side: &Option<Entry>, prefix| {
         if side.is_some() {
@@ -124,6 +125,37 @@ fn content<'a>(side: Option<&Entry>, blobs: &'a Blobs) -> Option<&'a [u8]> {
         Some(entry) if entry.is_binary => None,
         Some(entry) => blobs.content(&entry.id),
     }
+}
+
+/// Both sides as text. Where a byte of either is none, each such byte is shown as its code, and a line says so: a change from
+/// one of them to another would be shown as nothing otherwise, and be approved as that (S-49).
+fn shown_sides<'a>(text: &mut String, old: &'a [u8], new: &'a [u8]) -> (Cow<'a, str>, Cow<'a, str>) {
+    if let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) {
+        return (Cow::Borrowed(old), Cow::Borrowed(new));
+    }
+    let _ = writeln!(
+        text,
+        "[not UTF-8: a byte that is no text is shown as ⟨\\xNN⟩, and {OPEN} as {SHOWN_OPEN}]"
+    );
+    (Cow::Owned(shown_bytes(old)), Cow::Owned(shown_bytes(new)))
+}
+
+/// What the code of a byte begins with. It is shown as a code itself where it stands in the text, so that no text reads like a
+/// byte, and sides that differ are shown as texts that differ.
+const OPEN: char = '⟨';
+const SHOWN_OPEN: &str = "⟨U+27E8⟩";
+
+/// Shows every byte. A code ends with what is no letter: whoever takes secrets out knows where a word begins, and must find one
+/// beside a code that was found beside the byte.
+fn shown_bytes(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        shown.push_str(&chunk.valid().replace(OPEN, SHOWN_OPEN));
+        for byte in chunk.invalid() {
+            let _ = write!(shown, "{OPEN}\\x{byte:02x}⟩");
+        }
+    }
+    shown
 }
 
 fn kind(entry: &Entry) -> &'static str {

@@ -159,6 +159,64 @@ added file odd\\n\\xff
     assert_eq!(diff.rendered, expected);
 }
 
+/// S-49: hostile: a change between bytes that are no text is shown byte by byte, and no text passes for such a byte; where all is
+/// text, nothing else is shown.
+#[tokio::test]
+async fn bytes_that_are_no_text_are_shown_each() {
+    let world = World::new().await;
+    let base = world.begin().await;
+    let files: [(&str, &[u8], &[u8]); 4] = [
+        ("a.txt", b"caf\xe9 \\xe9\n", b"caf\xe8 \\xe9\n"),
+        ("b.txt", b"\xfe\n", "⟨\\xfe⟩\n".as_bytes()),
+        (
+            "c.txt",
+            b"\xfe\xff\nsame \xe2\x9f\n",
+            b"\xff\xfe\nsame \xe2\x9f\n",
+        ),
+        ("d.txt", "⟨\\xfe⟩\n".as_bytes(), "⟨\\xff⟩ \u{fffd}\n".as_bytes()),
+    ];
+    for (name, before, _) in files {
+        fs::write(world.workdir().join(name), before).unwrap();
+    }
+    let first = world.commit(1, &base).await;
+    for (name, _, after) in files {
+        fs::write(world.workdir().join(name), after).unwrap();
+    }
+    let second = world.commit(2, &first).await;
+    let diff = world.workspace.diff(&world.run, &first, &second).await.unwrap();
+    let expected = "changed a.txt
+[not UTF-8: a byte that is no text is shown as ⟨\\xNN⟩, and ⟨ as ⟨U+27E8⟩]
+--- a/a.txt
++++ b/a.txt
+@@ -1 +1 @@
+-caf⟨\\xe9⟩ \\xe9
++caf⟨\\xe8⟩ \\xe9
+changed b.txt
+[not UTF-8: a byte that is no text is shown as ⟨\\xNN⟩, and ⟨ as ⟨U+27E8⟩]
+--- a/b.txt
++++ b/b.txt
+@@ -1 +1 @@
+-⟨\\xfe⟩
++⟨U+27E8⟩\\xfe⟩
+changed c.txt
+[not UTF-8: a byte that is no text is shown as ⟨\\xNN⟩, and ⟨ as ⟨U+27E8⟩]
+--- a/c.txt
++++ b/c.txt
+@@ -1,2 +1,2 @@
+-⟨\\xfe⟩⟨\\xff⟩
++⟨\\xff⟩⟨\\xfe⟩
+ same ⟨\\xe2⟩⟨\\x9f⟩
+changed d.txt
+--- a/d.txt
++++ b/d.txt
+@@ -1 +1 @@
+-⟨\\xfe⟩
++⟨\\xff⟩ \u{fffd}
+";
+    assert_eq!(diff.rendered, expected);
+    assert_eq!(diff.unshown, [""; 0]);
+}
+
 /// BEY-1: the digest is that of the content; it changes with any byte and with nothing else.
 #[tokio::test]
 async fn the_digest_is_bound_to_the_content() {

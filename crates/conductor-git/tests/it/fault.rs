@@ -146,7 +146,10 @@ async fn a_full_disk_loses_nothing() {
                 matches!(fault.kind, FaultKind::Transient { .. }),
                 "{verb}: {fault:?}"
             );
-            assert!(fault.what.contains("the disk is full"), "{verb}: {fault}");
+            assert!(
+                fault.what.contains("no room is left on the disk"),
+                "{verb}: {fault}"
+            );
         }
         assert_eq!(files_in(&world.workdir()), left);
         assert_eq!(world.branch_at(), Some(base.clone()));

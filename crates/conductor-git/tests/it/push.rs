@@ -229,7 +229,7 @@ async fn a_refusal_of_the_server_is_told_in_its_words() {
         .push(&world.push_order(&commit, None), &world.repo(), None)
         .await
         .unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Permanent);
+    assert_eq!(fault.kind, FaultKind::Refused);
     assert!(fault.what.contains("pre-receive hook declined"), "{fault}");
     assert!(fault.what.contains("refusing to update workflow"), "{fault}");
 }

@@ -106,7 +106,7 @@ async fn a_lost_request_and_a_repeat_leave_one_comment() {
     assert_eq!(thread.bodies().len(), 1);
 }
 
-/// DESIGN §3.5: the client itself never repeats, not even an idempotent-looking failure.
+/// ARCHITECTURE invariant 5: the client itself never repeats, not even an idempotent-looking failure.
 #[tokio::test]
 async fn one_failure_is_one_request() {
     let thread = Thread::start().await;

@@ -5,7 +5,7 @@ use conductor_domain::id::{CommitId, PullRequestNumber};
 use conductor_forge::state::{Conclusion, Role, Standing};
 use conductor_forge::{Edit, Fault, MergeMethod, When};
 use conductor_port::forge::{
-    FailedCheck, Forge as _, Merges as _, NewPullRequest, PullRequestReading, ReviewReading,
+    FailedCheck, Forge as _, Merges as _, NewCheck, NewPullRequest, PullRequestReading, ReviewReading,
 };
 use reqwest::Method;
 
@@ -70,7 +70,7 @@ async fn a_pull_request_is_opened_read_and_seen_merged() {
         head: head.clone(),
         head_repo: Some(site.repo.id),
         base_head: main_head(&site),
-        changes_requested: None,
+        changes_requested: vec![],
         failed_checks: vec![],
         pending_checks: vec![],
     };
@@ -201,7 +201,7 @@ async fn changes_requested_count_only_from_people_with_write_permission() {
             .await
             .unwrap()
             .changes_requested,
-        None
+        []
     );
     let review = site
         .alice
@@ -221,7 +221,7 @@ async fn changes_requested_count_only_from_people_with_write_permission() {
         commit: Some(head),
     };
     let reading = site.client.pull_request(&site.repo, number).await.unwrap();
-    assert_eq!(reading.changes_requested, Some(expected));
+    assert_eq!(reading.changes_requested, [expected]);
     site.alice.approve(REPO, number.0, "").unwrap();
     assert_eq!(
         site.client
@@ -229,8 +229,51 @@ async fn changes_requested_count_only_from_people_with_write_permission() {
             .await
             .unwrap()
             .changes_requested,
-        None
+        []
     );
+}
+
+/// RUN-10: several people ask between two readings, and one of them twice; none of it is lost behind another's.
+#[tokio::test]
+async fn all_that_people_ask_for_is_read_oldest_first() {
+    let site = Site::start().await;
+    let (number, first) = proposed(&site).await;
+    let bob = site.forge.create_user("bob").unwrap();
+    site.forge.grant(REPO, "bob", Role::Write).unwrap();
+    let read = async || {
+        let reading = site.client.pull_request(&site.repo, number).await.unwrap();
+        let asked = reading.changes_requested.into_iter();
+        asked
+            .map(|review| (review.by, review.text, review.commit.unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let says = |by: &str, text: &str, commit: &CommitId| (by.to_owned(), text.to_owned(), commit.clone());
+    site.alice
+        .request_changes(REPO, number.0, "Too much oil")
+        .unwrap();
+    bob.request_changes(REPO, number.0, "Too dark").unwrap();
+    site.alice
+        .request_changes(REPO, number.0, "And too sticky")
+        .unwrap();
+    let all = [
+        says("alice", "Too much oil", &first),
+        says("bob", "Too dark", &first),
+        says("alice", "And too sticky", &first),
+    ];
+    assert_eq!(read().await, all);
+    let second = CommitId::parse(site.push_change("# Less oiled widgets\n").await).unwrap();
+    site.alice
+        .request_changes(REPO, number.0, "Still sticky")
+        .unwrap();
+    assert_eq!(
+        read().await,
+        [
+            says("bob", "Too dark", &first),
+            says("alice", "Still sticky", &second)
+        ]
+    );
+    bob.approve(REPO, number.0, "").unwrap();
+    assert_eq!(read().await, [says("alice", "Still sticky", &second)]);
 }
 
 /// RUN-10.
@@ -297,6 +340,46 @@ async fn a_failed_check_behind_many_others_is_seen_and_too_many_are_pending() {
         read().await,
         (vec![], vec!["more checks than are read".to_owned()])
     );
+}
+
+/// RUN-14: GitHub makes the checks of a push some seconds after it, so a list without any proves nothing at first. How long
+/// that is told by the forge's clock alone.
+#[tokio::test]
+async fn checks_may_be_to_come_until_our_own_is_two_minutes_old() {
+    let site = Site::start().await;
+    let client = site.usual_client();
+    let (number, head) = proposed(&site).await;
+    let publish = async |head: &str| {
+        let check = NewCheck {
+            head: CommitId::parse(head).unwrap(),
+            external_id: format!("run-1.{head}"),
+            title: "Tests passed".into(),
+            summary: "command exited 0".into(),
+            details_url: "http://127.0.0.1:1/runs/1".into(),
+        };
+        client.publish_check(&site.repo, &check).await.unwrap();
+    };
+    let pending = async || {
+        let reading = client.pull_request(&site.repo, number).await.unwrap();
+        reading.pending_checks
+    };
+    let to_come = ["checks may not have begun yet"];
+    assert_eq!(pending().await, to_come, "our own is not there yet");
+    publish(head.as_str()).await;
+    assert_eq!(pending().await, to_come);
+    site.clock.shift(600);
+    assert_eq!(pending().await, to_come, "our clock has no say");
+    site.forge.shift_clock(60);
+    assert_eq!(pending().await, to_come);
+    site.forge.shift_clock(121);
+    assert_eq!(pending().await, [""; 0], "nobody checks anything here");
+    let head = site.push_change("# Better oiled widgets\n").await;
+    publish(&head).await;
+    assert_eq!(pending().await, to_come);
+    site.forge
+        .report_check(REPO, &head, "build-bot", "lint", Conclusion::Success)
+        .unwrap();
+    assert_eq!(pending().await, [""; 0], "the others have begun");
 }
 
 /// BEY-3.

@@ -11,7 +11,7 @@ use conductor_domain::spec::RepoRef;
 use conductor_domain::time::{Millis, Timestamp};
 use conductor_forge::state::Role;
 use conductor_forge::{Edit, Forge, Human, Options};
-use conductor_github::{Client, Config, WriteBudget};
+use conductor_github::{Client, Config};
 use conductor_port::clock::Clock;
 use conductor_port::forge::Forge as _;
 use secrecy::SecretString;
@@ -86,6 +86,13 @@ impl Site {
         client_of(&self.forge, &self.forge.base_url(), Arc::clone(&self.clock))
     }
 
+    /// A client with the usual settings, which waits for checks that have not begun.
+    pub(crate) fn usual_client(&self) -> Client {
+        let key = SecretString::from(self.forge.app_key_pem().to_owned());
+        let config = Config::new(self.forge.base_url(), self.forge.app_id(), key);
+        Client::new(config, self.clock.clone()).unwrap()
+    }
+
     /// Puts a commit on the run's branch, as a push would.
     pub(crate) async fn push_change(&self, content: &str) -> String {
         let main = self.forge.branch(REPO, "main").unwrap().unwrap();
@@ -110,9 +117,8 @@ impl Site {
 pub(crate) fn client_of(forge: &Forge, api_url: &str, clock: Arc<TestClock>) -> Client {
     let key = SecretString::from(forge.app_key_pem().to_owned());
     let config = Config {
-        writes: WriteBudget::UNLIMITED,
         patience: Duration::from_secs(5),
-        ..Config::new(api_url, forge.app_id(), key)
+        ..Config::new(api_url, forge.app_id(), key).for_stand_in()
     };
     Client::new(config, clock).unwrap()
 }
@@ -159,7 +165,7 @@ pub(crate) fn git_command(dir: &Path, args: &[&str]) -> Command {
 pub(crate) fn transient(fault: &Fault) -> Option<Millis> {
     match fault.kind {
         FaultKind::Transient { retry_after } => Some(retry_after.unwrap_or_default()),
-        FaultKind::Conflict | FaultKind::EnvironmentLost | FaultKind::Permanent => None,
+        FaultKind::Conflict | FaultKind::EnvironmentLost | FaultKind::Refused | FaultKind::Permanent => None,
     }
 }
 

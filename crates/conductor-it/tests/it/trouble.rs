@@ -100,7 +100,7 @@ fn repeats(stage: &Stage, run: &str) -> Result<Vec<usize>> {
     Ok(times.into_values().collect())
 }
 
-/// DESIGN §4: without a server, reading works and changing says what to start.
+/// Without a server, reading works and changing says what to start.
 async fn without_a_server_reading_works_and_changing_says_what_to_do(kept: Kept) -> Result<()> {
     let play = kept.shell(GREETING);
     let mut stage = Stage::set(PROGRAM, &play).await?;

@@ -124,8 +124,9 @@ pub(super) fn gemfile_lock(text: &str) -> Dependencies {
         if !line.starts_with(' ') {
             remote = None;
         }
+        // A section may name several, and any of them may be where a gem comes from.
         if let Some(address) = line.strip_prefix("  remote: ") {
-            remote = Some(address.to_owned());
+            remote = Some(remote.map_or_else(|| address.to_owned(), |known| format!("{known} {address}")));
         }
         if let Some((remote, revision)) = remote.as_mut().zip(line.strip_prefix("  revision: ")) {
             remote.push_str(&format!(" {revision}"));
@@ -164,8 +165,14 @@ pub(super) fn composer_lock(text: &str) -> Result<Dependencies, String> {
         for package in lock.get(key).and_then(Value::as_array).into_iter().flatten() {
             let field = |key: &str| package.get(key).and_then(Value::as_str);
             let mut version = field("version").unwrap_or("any").to_owned();
-            for key in ["/source/url", "/dist/url"] {
-                if let Some(origin) = package.pointer(key).and_then(Value::as_str) {
+            for place in ["source", "dist"] {
+                let place = package.get(place);
+                // A mirror is asked in the place of the address, or where that does not answer.
+                let mirrors = place
+                    .and_then(|place| place.get("mirrors"))
+                    .and_then(Value::as_array);
+                let urls = place.into_iter().chain(mirrors.into_iter().flatten());
+                for origin in urls.filter_map(|place| place.get("url")?.as_str()) {
                     version.push_str(&format!(" from {origin}"));
                 }
             }

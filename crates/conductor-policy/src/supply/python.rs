@@ -211,24 +211,38 @@ fn requirement(line: &str, found: &mut Dependencies) {
     }
 }
 
-/// Reads `[[package]]` tables.
+/// Reads the `[[package]]` tables of Poetry and PDM, where every package is somebody else's.
 pub(super) fn lock(text: &str) -> Result<Dependencies, String> {
+    packages(text, &["package"], |_package| false)
+}
+
+/// Reads the `[[package]]` tables of uv, which takes them by an earlier name, too, and lists the project's own among them.
+pub(super) fn uv_lock(text: &str) -> Result<Dependencies, String> {
+    packages(text, &["package", "distribution"], is_own)
+}
+
+/// Tells whether a package lies in a directory of the project and nowhere else: uv takes the first place that it knows, and one
+/// that is named beside it would mark anybody's package as the project's own.
+fn is_own(package: &Value) -> bool {
+    let places = package.get("source").and_then(Value::as_table);
+    places.is_some_and(|places| {
+        places.len() == 1
+            && ["editable", "virtual"]
+                .iter()
+                .any(|key| places.contains_key(*key))
+    })
+}
+
+fn packages(text: &str, keys: &[&str], is_own: fn(&Value) -> bool) -> Result<Dependencies, String> {
     let table: Table = text
         .parse()
         .map_err(|error: toml::de::Error| error.message().to_owned())?;
     let mut found = Dependencies::new();
-    for package in table
-        .get("package")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    let lists = keys.iter().filter_map(|key| table.get(*key)?.as_array());
+    for package in lists.flatten() {
         let field = |key: &str| package.get(key).and_then(Value::as_str);
         let name = field("name").ok_or("a package has no name")?;
-        let is_own = package
-            .get("source")
-            .and_then(|source| source.get("editable").or(source.get("virtual")));
-        if is_own.is_none() {
+        if !is_own(package) {
             let mut version = field("version").unwrap_or("any").to_owned();
             for origin in origins(package) {
                 version.push_str(&format!(" from {origin}"));
@@ -262,20 +276,16 @@ fn origins(package: &Value) -> BTreeSet<String> {
     origins
 }
 
-/// Reads the maps of a `Pipfile.lock`.
+/// Reads the maps of a `Pipfile.lock`: one for each category of packages, which are called as anybody likes.
 pub(super) fn pipfile_lock(text: &str) -> Result<Dependencies, String> {
     let lock: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut found = Dependencies::new();
-    for key in ["default", "develop"] {
-        for (name, package) in lock
-            .get(key)
-            .and_then(serde_json::Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+    let categories = lock.as_object().into_iter().flatten();
+    for (_, category) in categories.filter(|(key, _)| *key != "_meta") {
+        for (name, package) in category.as_object().into_iter().flatten() {
             let field = |key: &str| package.get(key).and_then(serde_json::Value::as_str);
             let mut version = field("version").unwrap_or("any").to_owned();
-            for key in ["index", "git", "ref", "file", "path"] {
+            for key in ["index", "git", "hg", "svn", "bzr", "ref", "file", "path"] {
                 if let Some(origin) = field(key) {
                     version.push_str(&format!(" from {key} {origin}"));
                 }

@@ -105,6 +105,7 @@ fn javascript() {
         &[
             "added npm @s/n 1.0.0 in pnpm-lock.yaml",
             "added npm c 3.0.0 in pnpm-lock.yaml",
+            "added npm e 1 in pnpm-lock.yaml",
             "added npm old 2.0.0 in pnpm-lock.yaml",
         ],
     );
@@ -1023,6 +1024,245 @@ fn a_pnpm_lock_of_another_shape_is_not_read() {
         ),
         "added npm a 1.0.0 in pnpm-lock.yaml\n"
     );
+}
+
+/// SEC-5: hostile: what marks a package as the project's own, or as none, leaves out none that comes from elsewhere.
+#[test]
+fn no_marker_leaves_a_foreign_package_out() {
+    let python =
+        |source: &str| format!("[[package]]\nname = \"evil\"\nversion = \"1.0\"\nsource = {{ {source} }}\n");
+    for own in ["editable = \".\"", "virtual = \".\""] {
+        check("uv.lock", "", &python(own), &[]);
+        for (path, place, shown) in [
+            (
+                "uv.lock",
+                "registry = \"https://evil.example/simple\"",
+                "registry https://evil.example/simple",
+            ),
+            (
+                "uv.lock",
+                "git = \"https://evil.example/e\"",
+                "git https://evil.example/e",
+            ),
+            (
+                "uv.lock",
+                "url = \"https://evil.example/e.whl\"",
+                "url https://evil.example/e.whl",
+            ),
+            ("uv.lock", "path = \"../e.whl\"", "path ../e.whl"),
+            ("uv.lock", "directory = \"../e\"", "directory ../e"),
+            (
+                "poetry.lock",
+                "url = \"https://evil.example/e.whl\"",
+                "url https://evil.example/e.whl",
+            ),
+        ] {
+            let (key, place_of_own) = own.split_once(" = ").expect("a pair");
+            let mut words = [
+                format!("{key} {}", place_of_own.trim_matches('"')),
+                shown.to_owned(),
+            ];
+            words.sort();
+            let expected = format!("added pypi evil 1.0 from {} in {path}", words.join(" "));
+            check(path, "", &python(&format!("{place}, {own}")), &[&expected]);
+        }
+        for path in ["poetry.lock", "pdm.lock"] {
+            let shown = own.replace(['"', '='], "").replace("  ", " ");
+            check(
+                path,
+                "",
+                &python(own),
+                &[&format!("added pypi evil 1.0 from {shown} in {path}")],
+            );
+        }
+    }
+    check(
+        "uv.lock",
+        "",
+        "[[package]]\nname = \"evil\"\nsource = { directory = \"../e\" }\n",
+        &["added pypi evil any from directory ../e in uv.lock"],
+    );
+    check(
+        "uv.lock",
+        "",
+        "[[package]]\nname = \"evil\"\nsource = \"editable\"\n",
+        &["added pypi evil any from editable in uv.lock"],
+    );
+    // uv takes packages by their earlier name, too.
+    check(
+        "uv.lock",
+        "",
+        "[[distribution]]\nname = \"evil\"\nversion = \"1\"\nsource = { registry = \"x\" }\n",
+        &["added pypi evil 1 from registry x in uv.lock"],
+    );
+    check(
+        "Pipfile.lock",
+        "",
+        r#"{"_meta": {}, "tests": {"evil": {"version": "==1", "hg": "https://evil.example/e"}}}"#,
+        &["added pypi evil ==1 from hg https://evil.example/e in Pipfile.lock"],
+    );
+    check(
+        "package-lock.json",
+        "",
+        r#"{"packages": {"node_modules/evil": {"version": "1", "resolved": "https://evil.example/e.tgz", "link": true}}}"#,
+        &["added npm evil 1 from https://evil.example/e.tgz in package-lock.json"],
+    );
+    check(
+        "Gemfile.lock",
+        "GEM\n  remote: https://gems.example.org/\n  specs:\n    rake (13.0.6)\n",
+        "GEM\n  remote: https://evil.example/\n  remote: https://gems.example.org/\n  specs:\n    rake (13.0.6)\n",
+        &[
+            "changed rubygems rake 13.0.6 to 13.0.6 from https://evil.example/ https://gems.example.org/ in Gemfile.lock",
+        ],
+    );
+    let composer = |more: &str| {
+        format!(
+            r#"{{"packages": [{{"name": "a/b", "version": "1", "dist": {{"type": "path", "url": "https://ok.example/a"{more}}}}}]}}"#
+        )
+    };
+    check(
+        "composer.lock",
+        &composer(""),
+        &composer(r#", "mirrors": [{"url": "https://evil.example/%package%", "preferred": true}]"#),
+        &[
+            "changed composer a/b 1 to 1 from https://ok.example/a from https://evil.example/%package% in composer.lock",
+        ],
+    );
+}
+
+/// SEC-5: hostile: every part of the head of a block names a package, and what is no head hides none.
+#[test]
+fn a_yarn_lock_of_another_shape_is_not_read() {
+    let block = "\n  version: 6.6.6\n  resolution: \"evil@npm:6.6.6\"\n";
+    for head in [
+        "\"evil@npm:^6\":",
+        "\"@a/b@npm:^6, evil@npm:^6\":",
+        "\"evil@npm:^6\", \"evil@npm:^6.1\":",
+        "\"evil@npm:^6\" :",
+        "? \"evil@npm:^6, evil@npm:^6.1\"\n:",
+    ] {
+        let lock = format!("# words @ here\n__metadata:\n  version: 8\n\n{head}{block}");
+        let change = compare(&[ChangedFile {
+            path: "yarn.lock",
+            before: b"",
+            after: lock.as_bytes(),
+        }]);
+        let rendered = change.render();
+        assert!(
+            rendered.contains("added npm evil 6.6.6 in yarn.lock\n"),
+            "{head}: {rendered}"
+        );
+        assert!(!rendered.contains("unread"), "{head}: {rendered}");
+    }
+    for head in [
+        "\"__metadata, evil@npm:^6\":",
+        "\"__metadata\":",
+        "\"evil, evil@npm:^6\":",
+        "\"evil@npm:^6, evil\":",
+        "evil:",
+        "\"evil@npm:^6\": ",
+        "\"evil@npm:^6\": # words",
+        "\"evil@npm:^6\": &a",
+        "\"evil@npm:^6\": {version: 6.6.6}",
+        "---\n\"evil@npm:^6\":",
+        "\"evil@npm:^6\":\n:",
+        "? \"evil@npm:^6\"\n: version: 6.6.6",
+        "<<<<<<< ours\n\"evil@npm:^6\":",
+        "\"e\\x76il@npm:^6\":",
+        "&a evil@npm:^6:",
+    ] {
+        let lock = format!("__metadata:\n  version: 8\n\n{head}{block}");
+        let change = compare(&[ChangedFile {
+            path: "yarn.lock",
+            before: b"",
+            after: lock.as_bytes(),
+        }]);
+        assert_eq!(change.unread.len(), 1, "{head}: {}", change.render());
+    }
+    check(
+        "yarn.lock",
+        "",
+        "# words @ here\n__metadata:\n  version: 8\n",
+        &[],
+    );
+}
+
+/// SEC-5: hostile: what a package in a `pnpm-lock.yaml` is does not rest with its key alone.
+#[test]
+fn what_stands_below_the_key_of_a_package_is_read() {
+    let lock = |fields: &str| {
+        format!(
+            "packages:\n  a@1.0.0:\n{fields}    engines: {{node: '*'}}\nsnapshots:\n  a@1.0.0:\n    dependencies:\n      path: 1.0.0\n"
+        )
+    };
+    let usual = lock("    resolution: {integrity: x}\n");
+    let git = "{type: git, repo: https://evil.example/a.git, commit: abc}";
+    for (fields, shown) in [
+        (
+            format!("    resolution: {git}\n"),
+            "repo https://evil.example/a.git commit abc",
+        ),
+        (
+            format!("    'resolution': {git}\n"),
+            "repo https://evil.example/a.git commit abc",
+        ),
+        (
+            "    resolution: {directory: ../evil, type: directory}\n".into(),
+            "directory ../evil",
+        ),
+        (
+            "    resolution: {integrity: x}\n    version: 6.6.6\n".into(),
+            "version 6.6.6",
+        ),
+        (
+            "    resolution: {integrity: x}\n    name: evil\n".into(),
+            "name evil",
+        ),
+        (
+            "    resolution:\n      integrity: x\n      \"tarball\": https://evil.example/a.tgz\n".into(),
+            "https://evil.example/a.tgz",
+        ),
+    ] {
+        let expected = format!("changed npm a 1.0.0 to 1.0.0, 1.0.0 from {shown} in pnpm-lock.yaml");
+        check("pnpm-lock.yaml", &usual, &lock(&fields), &[&expected]);
+    }
+    check(
+        "pnpm-lock.yaml",
+        "",
+        &usual,
+        &["added npm a 1.0.0 in pnpm-lock.yaml"],
+    );
+    check(
+        "pnpm-lock.yaml",
+        &usual,
+        &(usual.clone() + "  evil@6.6.6:\n    resolution: {integrity: x}\n"),
+        &["added npm evil 6.6.6 in pnpm-lock.yaml"],
+    );
+    for fields in [
+        "    resolution: *evil\n",
+        "    resolution: &evil {integrity: x}\n",
+        "    resolution: {integrity: x, tarball: *evil}\n",
+        "    resolution: {integrity: x, \"tarb\\x61ll\": https://evil.example}\n",
+        "    \"re\\x73olution\": {integrity: x}\n",
+        "    <<: *evil\n",
+        "    ? resolution\n    : {integrity: x}\n",
+        "    resolution:\n      ? tarball\n      : https://evil.example\n",
+        "    version: *evil\n",
+        "    deprecated: \"\n    resolution: {integrity: x}\n",
+        "    deprecated: \"a\\\"\n",
+        "    a\": \"\n",
+        "    engines: {node: 1,\n",
+        "    cpu: [x64,\n",
+        "    engines: {node: '}\n",
+        "      resolution: {integrity: x}\n",
+    ] {
+        let change = compare(&[ChangedFile {
+            path: "pnpm-lock.yaml",
+            before: b"",
+            after: lock(fields).as_bytes(),
+        }]);
+        assert_eq!(change.unread.len(), 1, "{fields}: {}", change.render());
+    }
 }
 
 /// SEC-5: what pnpm puts in the place of a dependency is one, and is told from what else it is set up by.

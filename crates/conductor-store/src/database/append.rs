@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use conductor_domain::id::EffectId;
 use conductor_port::Fault;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectChange, ForgeWrite, IssueClaim, NewEffect, Projection, Record, RunRow, StreamId,
+    AppendError, Batch, EffectChange, EffectStatus, ForgeWrite, IssueClaim, NewEffect, Projection, Record,
+    RunRow, StreamId,
 };
 
 use super::conn::{Arg, Conn, Lock};
@@ -17,7 +18,6 @@ use super::rows::{number, run_id};
 use super::writer::{Failed, Write};
 use super::{listen, search, sql};
 use crate::shape;
-use crate::status::Status;
 
 use Arg::{Int, OptInt, Text};
 
@@ -154,11 +154,11 @@ impl Append {
                     .as_ref()
                     .is_some_and(|settlement| settlement.id == *id);
                 match self.status(conn, id).await? {
-                    Status::Leased => return Err(Failed::Refused(AppendError::LeaseLost)),
-                    Status::Done if !is_settled => {
+                    EffectStatus::Leased => return Err(Failed::Refused(AppendError::LeaseLost)),
+                    EffectStatus::Done if !is_settled => {
                         return Err(self.refused(&format!("effect {id} is done and cannot be repeated")));
                     }
-                    Status::Pending | Status::Done => {
+                    EffectStatus::Pending | EffectStatus::Done => {
                         conn.execute(sql::RETRY, &[Text(id.as_str()), Int(not_before.0)])
                             .await?;
                     }
@@ -181,10 +181,10 @@ impl Append {
         Ok(())
     }
 
-    async fn status(&self, conn: &mut Conn, id: &EffectId) -> Outcome<Status> {
+    async fn status(&self, conn: &mut Conn, id: &EffectId) -> Outcome<EffectStatus> {
         conn.hold(Lock::Effect(id.as_str())).await?;
         match conn.first(sql::EFFECT_STATUS, &[Text(id.as_str())]).await? {
-            Some(row) => Ok(row.parsed(0, Status::parse)?),
+            Some(row) => Ok(row.parsed(0, EffectStatus::parse)?),
             None => Err(self.refused(&format!("there is no effect {id} to change"))),
         }
     }

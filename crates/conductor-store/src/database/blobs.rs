@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use conductor_domain::artifact::{Artifact, ArtifactKind};
 use conductor_domain::digest::Digest;
 use conductor_domain::id::{EffectId, RunId};
-use conductor_port::Fault;
 use conductor_port::blobs::{Blobs, CallPage, KeptBytes, ToolCall, ToolLog};
 use conductor_port::lease::{Leases, ResourceKind, ResourceLease, Taken};
 use conductor_port::ledger::Settlement;
+use conductor_port::{Fault, known};
 
 use super::conn::Arg::{Bytes, Int, OptInt, OptText, Text};
 use super::conn::{Conn, Lock};
@@ -18,7 +18,7 @@ use super::rows::{self, number};
 use super::writer::{Failed, Write};
 use super::{Database, sql};
 use crate::cut::cut;
-use crate::status::lease_lost;
+use crate::lost::lease_lost;
 
 struct Put {
     artifact: Artifact,
@@ -70,7 +70,8 @@ impl Blobs for Database {
             .pop();
         match kept {
             Some(bytes) if Digest::of(&bytes) != *digest => Err(Fault::permanent(format!(
-                "{attempted}: the kept bytes are not those, the database is damaged"
+                "{attempted}: the kept bytes are not those, {}",
+                known::DAMAGED
             ))),
             kept => Ok(kept),
         }

@@ -2,7 +2,7 @@
 //!
 //! It does not know what is done about it.
 
-use conductor_port::Fault;
+use conductor_port::{Fault, known};
 use sqlx::postgres::PgDatabaseError;
 
 /// What SQLite's primary result codes mean to us; <https://www.sqlite.org/rescode.html>.
@@ -115,23 +115,20 @@ fn of_state(error: &PgDatabaseError) -> Class {
 /// Makes a fault of an error, with what was attempted.
 pub(super) fn fault(attempted: &str, error: &sqlx::Error) -> Fault {
     match class(error) {
-        Class::Busy => Fault::transient(format!(
-            "{attempted}: the database is locked by another process, or too busy: {error}"
-        )),
-        Class::Full => Fault::transient(format!("{attempted}: no room is left for the database: {error}")),
+        Class::Busy => Fault::transient(format!("{attempted}: {}, or too busy: {error}", known::LOCKED)),
+        Class::Full => Fault::transient(format!("{attempted}: {}: {error}", known::NO_ROOM)),
         Class::Io => Fault::transient(format!("{attempted}: the disk did not do as asked: {error}")),
         Class::Unreachable => Fault::transient(format!(
-            "{attempted}: the database server cannot be reached or takes no writes: {error}"
+            "{attempted}: {} or takes no writes: {error}",
+            known::NO_SERVER
         )),
-        Class::NoConnection => Fault::transient(format!(
-            "{attempted}: no connection to the database is free: {error}"
-        )),
+        Class::NoConnection => Fault::transient(format!("{attempted}: {}: {error}", known::NO_CONNECTION)),
         Class::Denied => Fault::transient(format!(
             "{attempted}: the database server does not let us: {error}"
         )),
         Class::CannotOpen => Fault::transient(format!("{attempted}: the database cannot be opened: {error}")),
-        Class::Corrupt => Fault::permanent(format!("{attempted}: the database is damaged: {error}")),
-        Class::NotADatabase => Fault::permanent(format!("{attempted}: the file is not a database: {error}")),
+        Class::Corrupt => Fault::permanent(format!("{attempted}: {}: {error}", known::DAMAGED)),
+        Class::NotADatabase => Fault::permanent(format!("{attempted}: {}: {error}", known::NOT_A_DATABASE)),
         Class::Unique | Class::UniquePlace | Class::Other => {
             Fault::permanent(format!("{attempted}: {error}"))
         }

@@ -8,7 +8,7 @@ use conductor_domain::id::{EffectId, RepoId, RunId};
 use conductor_domain::time::Timestamp;
 use conductor_port::blobs::{KeptBytes, ToolCall};
 use conductor_port::lease::{ResourceKind, ResourceLease};
-use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
+use conductor_port::ledger::{EffectRow, EffectStatus, ForgeWrite, Record, RunRow, StreamId};
 use conductor_port::search::Found;
 use conductor_port::tally::Took;
 use conductor_port::views::StreamHead;
@@ -122,7 +122,7 @@ pub(super) fn effect(row: &Row) -> Read<EffectRow> {
             EffectKind::ALL.into_iter().find(|kind| kind.as_str() == text)
         })?,
         payload: row.text(4)?,
-        status: row.text(5)?,
+        status: row.parsed(5, EffectStatus::parse)?,
         attempts: row.count(6)?,
         stop: row.flag(7)?,
         created_at: Timestamp(row.int(8)?),

@@ -5,9 +5,9 @@
 use async_trait::async_trait;
 use conductor_domain::id::RunId;
 use conductor_domain::instance::Instance;
-use conductor_port::Fault;
 use conductor_port::ledger::{EffectRow, ForgeWrite, RunRow, StreamId};
 use conductor_port::views::{RunFilter, StreamHead, Views};
+use conductor_port::{Fault, known};
 
 use super::conn::Arg::Text;
 use super::runs::Wanted;
@@ -48,7 +48,7 @@ impl Views for Database {
         let instance = match state.as_str() {
             "" => Instance::default(),
             json => serde_json::from_str(json)
-                .map_err(|error| Fault::permanent(format!("{attempted}: {error}")))?,
+                .map_err(|error| Fault::permanent(format!("{}: {error}", known::INSTANCE_UNREADABLE)))?,
         };
         Ok((
             instance,

@@ -8,12 +8,11 @@ use conductor_domain::id::EffectId;
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::ledger::{
-    AppendError, Batch, EffectChange, IssueClaim, Projection, StreamId, WritesAfter,
+    AppendError, Batch, EffectChange, EffectStatus, IssueClaim, Projection, StreamId, WritesAfter,
 };
 
 use super::{Kept, State};
 use crate::shape;
-use crate::status::Status;
 
 /// Effects as they will be.
 type Changed = BTreeMap<EffectId, Kept>;
@@ -58,7 +57,7 @@ impl State {
         match self.effects.get(&settlement.id) {
             Some(kept) if kept.is_leased_by(settlement) => {
                 let done = Kept {
-                    status: Status::Done,
+                    status: EffectStatus::Done,
                     lease_until: None,
                     ..kept.clone()
                 };
@@ -77,14 +76,14 @@ impl State {
                     .as_ref()
                     .is_some_and(|settlement| settlement.id == *id);
                 match kept.status {
-                    Status::Leased => return Err(AppendError::LeaseLost),
-                    Status::Done if !is_settled => {
+                    EffectStatus::Leased => return Err(AppendError::LeaseLost),
+                    EffectStatus::Done if !is_settled => {
                         return Err(refused(
                             batch,
                             &format!("effect {id} is done and cannot be repeated"),
                         ));
                     }
-                    Status::Pending | Status::Done => kept.status = Status::Pending,
+                    EffectStatus::Pending | EffectStatus::Done => kept.status = EffectStatus::Pending,
                 }
                 kept.asked.not_before = *not_before;
                 changed.insert(id.clone(), kept);
@@ -92,9 +91,9 @@ impl State {
             EffectChange::Stop { id } => {
                 let mut kept = self.find(batch, id, changed)?;
                 match kept.status {
-                    Status::Pending if kept.attempts == 0 => kept.status = Status::Done,
-                    Status::Pending | Status::Leased => {}
-                    Status::Done => return Ok(()),
+                    EffectStatus::Pending if kept.attempts == 0 => kept.status = EffectStatus::Done,
+                    EffectStatus::Pending | EffectStatus::Leased => {}
+                    EffectStatus::Done => return Ok(()),
                 }
                 kept.stop = true;
                 kept.asked.not_before = Timestamp(0);
@@ -104,7 +103,7 @@ impl State {
                 for (id, kept) in &self.effects {
                     let mut kept = changed.get(id).unwrap_or(kept).clone();
                     let is_of_run = batch.stream == StreamId::Run(kept.asked.run.clone());
-                    if is_of_run && kept.status == Status::Pending {
+                    if is_of_run && kept.status == EffectStatus::Pending {
                         kept.asked.priority = *priority;
                         changed.insert(id.clone(), kept);
                     }
@@ -130,7 +129,7 @@ impl State {
                 asked: asked.clone(),
                 created_at: shape::asked_at(&batch, asked.not_before),
                 place: (seq, ordinal),
-                status: Status::Pending,
+                status: EffectStatus::Pending,
                 attempts: 0,
                 stop: false,
                 worker: String::new(),

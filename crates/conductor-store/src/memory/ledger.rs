@@ -9,13 +9,12 @@ use conductor_domain::id::RunId;
 use conductor_domain::time::Timestamp;
 use conductor_port::Fault;
 use conductor_port::ledger::{
-    AppendError, Batch, Candidates, EffectRow, LeaseWish, Leased, Ledger, Projections, Record, Renewal,
-    Settlement, StreamId,
+    AppendError, Batch, Candidates, EffectRow, EffectStatus, LeaseWish, Leased, Ledger, Projections, Record,
+    Renewal, Settlement, StreamId,
 };
 
 use super::{Kept, Memory, Place, State};
 use crate::shape;
-use crate::status::Status;
 
 #[async_trait]
 impl Ledger for Memory {
@@ -65,7 +64,7 @@ impl Ledger for Memory {
             return Ok(Leased::NoSlot);
         }
         kept.attempts += 1;
-        kept.status = Status::Leased;
+        kept.status = EffectStatus::Leased;
         kept.worker.clone_from(&wish.worker);
         kept.lease_until = Some(wish.until);
         let attempt = kept.attempts;
@@ -93,7 +92,7 @@ impl Ledger for Memory {
             .state()
             .effects
             .values_mut()
-            .filter(|kept| kept.status == Status::Leased && kept.worker == worker)
+            .filter(|kept| kept.status == EffectStatus::Leased && kept.worker == worker)
         {
             kept.lease_until = Some(Timestamp(i64::MIN));
             ended += 1;
@@ -140,7 +139,7 @@ impl Kept {
     }
 
     pub(super) fn is_leased_by(&self, settlement: &Settlement) -> bool {
-        self.status == Status::Leased && u64::from(self.attempts) == settlement.token
+        self.status == EffectStatus::Leased && u64::from(self.attempts) == settlement.token
     }
 }
 
@@ -148,11 +147,11 @@ impl State {
     fn is_ready(&self, kept: &Kept, now: Timestamp) -> bool {
         let is_held = || self.runs.get(&kept.asked.run).is_some_and(|run| run.held);
         match kept.status {
-            Status::Pending => {
+            EffectStatus::Pending => {
                 kept.asked.not_before <= now && (kept.stop || !(kept.asked.kind.is_work() && is_held()))
             }
-            Status::Leased => kept.lease_until.is_some_and(|until| until < now),
-            Status::Done => false,
+            EffectStatus::Leased => kept.lease_until.is_some_and(|until| until < now),
+            EffectStatus::Done => false,
         }
     }
 

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use conductor_domain::id::RunId;
 use conductor_domain::instance::Instance;
 use conductor_domain::time::Timestamp;
-use conductor_port::Fault;
 use conductor_port::ledger::{EffectRow, ForgeWrite, Record, RunRow, StreamId};
 use conductor_port::tally::{Span, Tally, Took};
 use conductor_port::views::{RunFilter, StreamHead, Views};
+use conductor_port::{Fault, known};
 
 use super::{Kept, Memory};
 
@@ -67,7 +67,7 @@ impl Views for Memory {
         let (instance, seq, hash) = match &state.instance {
             Some((json, seq, head)) => {
                 let instance = serde_json::from_str(json)
-                    .map_err(|error| Fault::permanent(format!("read the instance's state: {error}")))?;
+                    .map_err(|error| Fault::permanent(format!("{}: {error}", known::INSTANCE_UNREADABLE)))?;
                 (instance, *seq, head.clone())
             }
             None => (Instance::default(), 0, String::new()),

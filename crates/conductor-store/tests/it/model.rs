@@ -1,4 +1,4 @@
-//! Memory, SQLite and PostgreSQL give the same answers to the same random calls (DESIGN invariant 7).
+//! Memory, SQLite and PostgreSQL give the same answers to the same random calls (ARCHITECTURE invariant 7).
 
 use conductor_domain::effect::EffectKind;
 use conductor_domain::id::{EffectId, RepoId};

@@ -129,7 +129,7 @@ async fn reading_migrates_nothing() {
     assert_eq!(refused_for_reading(&path).await.code(), "CDR0601");
 }
 
-/// DESIGN §4, CLI without a server.
+/// What the command line reads without a server.
 #[tokio::test]
 async fn a_database_open_for_reading_is_read_and_not_written() {
     let dir = tempfile::tempdir().unwrap();

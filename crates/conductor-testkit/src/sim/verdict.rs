@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use conductor_domain::Run;
 use conductor_domain::effect::EffectKind;
 use conductor_domain::forge::PullRequestState;
 use conductor_domain::invariant::broken_law;
@@ -14,7 +13,7 @@ use conductor_domain::phase::PhaseName;
 use conductor_engine::{audit, rebuild, replay};
 use conductor_port::forge::has_marker;
 use conductor_port::lease::Leases as _;
-use conductor_port::ledger::RunRow;
+use conductor_port::ledger::{EffectStatus, RunRow};
 use conductor_port::views::{RunFilter, Views as _};
 
 use super::{ByRun, Stage};
@@ -77,11 +76,14 @@ pub(super) async fn state_of(stage: &Stage) -> String {
         let effects = stage.memory.effects(&row.run).await.unwrap_or_default();
         let open: Vec<String> = effects
             .iter()
-            .filter(|effect| effect.status != "done")
+            .filter(|effect| effect.status != EffectStatus::Done)
             .map(|effect| {
                 format!(
                     "{} {} {} stop={}",
-                    effect.id, effect.kind, effect.status, effect.stop
+                    effect.id,
+                    effect.kind,
+                    effect.status.as_str(),
+                    effect.stop
                 )
             })
             .collect();
@@ -119,7 +121,7 @@ async fn judge_run(stage: &Stage, row: &RunRow, phase: PhaseName) -> Result<(), 
     } else {
         return Err(format!("ended {phase}: {}", row.state));
     }
-    let run: Run = serde_json::from_str(&row.state).map_err(|error| error.to_string())?;
+    let run = row.parse().map_err(|error| error.to_string())?;
     if let Some(law) = broken_law(&run) {
         return Err(format!("breaks {law}"));
     }
@@ -190,8 +192,8 @@ async fn judge_writes(stage: &Stage, row: &RunRow) -> Result<(), String> {
         .await
         .map_err(|fault| fault.to_string())?;
     for effect in &effects {
-        ensure(effect.status == "done", || {
-            format!("{} {} is {}", effect.kind, effect.id, effect.status)
+        ensure(effect.status == EffectStatus::Done, || {
+            format!("{} {} is {}", effect.kind, effect.id, effect.status.as_str())
         })?;
         if effect.kind == EffectKind::PostComment {
             let marker = marker(&effect.id);

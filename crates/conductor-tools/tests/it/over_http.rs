@@ -83,12 +83,14 @@ async fn another_host_or_origin_is_refused() {
 /// TOOL-4: with the lease's end a call under way ends, and no other begins.
 #[tokio::test]
 async fn nothing_is_served_after_the_lease() {
-    let (address, lease) = open().await;
+    let told = Told::new();
+    let (address, lease) = open_to(Arc::clone(&told)).await;
     let slow = ask(address).bearer_auth(lease.token()).json(&json!({
         "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "view", "arguments": { "path": "slow" } },
     }));
     let under_way = tokio::spawn(slow.send());
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    told.is_under_way.notified().await;
+    assert!(!under_way.is_finished(), "it was answered at once");
     lease.end();
     // The connection may be cut, or the call answered with its end; a result it must not have.
     if let Ok(answer) = under_way.await.expect("no panic") {

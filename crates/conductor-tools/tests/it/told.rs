@@ -12,6 +12,8 @@ use tokio::sync::Notify;
 pub(crate) struct Told {
     pub(crate) asked: Mutex<Vec<ToolRequest>>,
     misfits: Mutex<Vec<Misfit>>,
+    /// Fires when a call for `slow` has begun.
+    pub(crate) is_under_way: Notify,
     /// Lets a call for `held` go on.
     pub(crate) go_on: Notify,
     /// Fires when a call for `held` was done.
@@ -46,7 +48,10 @@ impl Tools for Told {
             });
         };
         let output = match path.as_str() {
-            "slow" => std::future::pending().await,
+            "slow" => {
+                self.is_under_way.notify_one();
+                std::future::pending().await
+            }
             "held" => {
                 self.go_on.notified().await;
                 self.is_done.notify_one();

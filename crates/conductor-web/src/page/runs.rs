@@ -8,6 +8,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
 use conductor_domain::id::{RepoId, RunId};
+use conductor_domain::phase::PhaseName;
 use conductor_port::views::RunFilter;
 use serde::Deserialize;
 
@@ -15,21 +16,11 @@ use crate::actor::Actor;
 use crate::door::Door;
 use crate::error::Error;
 use crate::extract::Asked;
+use crate::metrics::open_phases;
 use crate::page::frame::{Frame, Section, page};
 use crate::page::line::Line;
 use crate::page::trouble::Trouble;
 
-/// The open phases, in the order of a run's life.
-const PHASES: [&str; 6] = [
-    "pending",
-    "planning",
-    "awaiting_plan_approval",
-    "executing",
-    "proposing",
-    "awaiting_merge",
-];
-/// How a run can have ended.
-const ENDS: [&str; 3] = ["completed", "cancelled", "failed"];
 /// The most cards of one column.
 const CARDS: u32 = 50;
 /// The most lines of one list.
@@ -132,16 +123,16 @@ pub(crate) async fn show(
     let mut columns = Vec::new();
     let (mut lines, mut older) = (Vec::new(), None);
     if is_board {
-        for phase in PHASES {
+        for phase in open_phases() {
             let filter = RunFilter {
-                phase: Some(phase.to_owned()),
+                phase: Some(phase.as_str().to_owned()),
                 open: true,
                 limit: CARDS,
                 ..query.filter(repo)
             };
             let list = door.reader.runs(filter).await?;
             columns.push(Column {
-                name: phase.replace('_', " "),
+                name: phase.as_str().replace('_', " "),
                 more: list.next.is_some(),
                 lines: Line::all(&list.runs, now),
             });
@@ -173,9 +164,9 @@ pub(crate) async fn show(
         })
         .collect();
     repos.sort_by(|one, other| one.name.cmp(&other.name));
-    let phases = PHASES
+    let phases = PhaseName::ALL
+        .map(PhaseName::as_str)
         .into_iter()
-        .chain(ENDS)
         .map(|phase| Choice {
             value: phase.to_owned(),
             name: phase.replace('_', " "),

@@ -8,7 +8,7 @@ use conductor_domain::fault::FaultKind;
 use conductor_domain::id::ProjectId;
 use conductor_port::views::RunFilter;
 
-use super::{MAX_RUNS, Reader, damaged, parse_state};
+use super::{MAX_RUNS, Reader, damaged};
 use crate::api::Approvals;
 use crate::error::Error;
 
@@ -31,7 +31,7 @@ impl Reader {
                 break;
             }
             for row in rows {
-                let detail = match parse_state(&row) {
+                let detail = match row.parse() {
                     Ok(run) => self.detail(&row, &run).await,
                     Err(fault) => Err(fault.into()),
                 };

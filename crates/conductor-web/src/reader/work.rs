@@ -3,7 +3,7 @@
 //!
 //! This module does not know what a tool does.
 
-use conductor_domain::effect::{Effect, EffectKind, EffectRequest};
+use conductor_domain::effect::{Effect, EffectKind};
 use conductor_domain::gate::Gate;
 use conductor_domain::id::{EffectId, RunId};
 use conductor_domain::role::Role;
@@ -154,8 +154,7 @@ fn place(cursor: &str) -> Result<(EffectId, u64), Error> {
 }
 
 fn role(invocation: &EffectRow) -> Option<Role> {
-    let request: EffectRequest = serde_json::from_str(&invocation.payload).ok()?;
-    let Effect::Invoke { invocation } = request.effect else {
+    let Effect::Invoke { invocation } = invocation.parse().ok()?.effect else {
         return None;
     };
     Some(invocation.role)

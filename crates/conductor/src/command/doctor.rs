@@ -402,7 +402,9 @@ async fn app(session: &Session, given: Option<String>) -> Option<Check> {
             FaultKind::Transient { .. } | FaultKind::EnvironmentLost => {
                 Check::warn(NAME, visible::line(&fault.what), "try again")
             }
-            FaultKind::Conflict | FaultKind::Permanent => Check::fail(NAME, visible::line(&fault.what), HINT),
+            FaultKind::Conflict | FaultKind::Refused | FaultKind::Permanent => {
+                Check::fail(NAME, visible::line(&fault.what), HINT)
+            }
         },
     })
 }

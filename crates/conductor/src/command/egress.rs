@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::session::Session;
 use crate::show::table::Table;
 
-/// Says what sandboxes may reach at the network
+/// Controls which hosts sandboxes may reach
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum EgressCommand {
     /// Lets the sandboxes of a project reach a host, from the next one on

@@ -13,7 +13,7 @@ use crate::show::table::Table;
 use crate::show::time;
 use crate::show::words::count;
 
-/// Counts runs: how many, how long, how often they tried
+/// Shows run statistics: counts, durations, attempts
 #[derive(Debug, clap::Args)]
 pub(crate) struct MetricsArgs {
     /// Over so many days up to and with today, in UTC

@@ -15,7 +15,7 @@ use crate::out::Out;
 use crate::session::Session;
 use crate::show::table::Table;
 
-/// Says who works here from afar, and what they may do
+/// Manages people who sign in remotely
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum OperatorCommand {
     /// Adds an operator; makes up a password and prints it, unless one comes on standard input

@@ -12,7 +12,7 @@ use crate::show::table::Table;
 /// Registers repositories
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum RepoCommand {
-    /// Registers a repository, or registers it anew, where what is not named is set back
+    /// Registers a repository, or replaces its registration; options left out return to their defaults
     Add {
         /// The repository at the forge, as owner/name
         repo: String,

@@ -32,7 +32,7 @@ impl From<RankWord> for Rank {
     }
 }
 
-/// Issues and revokes what programs carry for an operator
+/// Issues and revokes API tokens
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum TokenCommand {
     /// Issues a token and prints its secret, once

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use conductor_domain::phase::PhaseName;
 use conductor_web::api::{EventView, RunView, StateChange, TalkView};
 use conductor_web::visible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,16 +13,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::out::Out;
 use crate::show::{sentence, state};
 
-/// Phases in order; the bar counts them.
-const PHASES: [&str; 7] = [
-    "pending",
-    "planning",
-    "awaiting_plan_approval",
-    "executing",
-    "proposing",
-    "awaiting_merge",
-    "completed",
-];
+/// What the bar counts: the phases of a run that goes well, in order.
+fn phases() -> impl Iterator<Item = PhaseName> {
+    PhaseName::ALL
+        .into_iter()
+        .filter(|phase| !phase.is_terminal() || *phase == PhaseName::Completed)
+}
 
 /// Shows a run while it works.
 #[derive(Debug)]
@@ -36,7 +33,8 @@ impl Progress {
     /// Begins to show.
     pub(crate) fn new(out: Out) -> Self {
         let bar = out.is_watched().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(PHASES.len() as u64), ProgressDrawTarget::stderr());
+            let bar =
+                ProgressBar::with_draw_target(Some(phases().count() as u64), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{spinner} {bar:14} {elapsed:>4} {wide_msg}");
             bar.set_style(
                 style
@@ -83,10 +81,9 @@ impl Progress {
 
     fn message(&self, run: &RunView) {
         if let Some(bar) = &self.bar {
-            let done = PHASES
-                .iter()
-                .position(|phase| *phase == run.phase)
-                .unwrap_or(PHASES.len());
+            let done = phases()
+                .position(|phase| phase.as_str() == run.phase)
+                .unwrap_or(phases().count());
             bar.set_position(done as u64 + 1);
             bar.set_message(format!("{} · {}", run.id, visible::line(&self.waits_for)));
         }

@@ -15,6 +15,7 @@ use conductor_policy::inspect::{self, Inspector, Limits};
 use conductor_policy::secret::{self, live::LiveSecrets};
 use conductor_policy::supply;
 use conductor_port::blobs::Blobs;
+use conductor_port::known;
 use conductor_web::api::{ExpectedView, FlawView, MismatchView, PolicyText, RuleView, RulingView};
 use conductor_web::{PolicyLock, Rules};
 
@@ -109,7 +110,7 @@ impl Rules for PolicyDesk {
             let digest: &Digest = &policy.text.digest;
             let kept = self.blobs.get(digest).await?;
             let kept =
-                kept.ok_or_else(|| Fault::permanent(format!("policy {digest} is referred to and not kept")))?;
+                kept.ok_or_else(|| Fault::permanent(format!("policy {digest} {}", known::NOT_KEPT)))?;
             texts.push(PolicyText {
                 layer: policy.layer,
                 version: policy.version,
