@@ -674,6 +674,24 @@ mod tests {
         assert_eq!(code("[x]: y"), "`[x]: y`");
     }
 
+    /// S-48: a fence stays one at the very beginning of a line alone; code within a line stays code everywhere.
+    #[test]
+    fn a_fence_stays_one_only_where_a_line_begins() {
+        for stays in [
+            "```a", "~~~", "- `a`", "- ``a``", "1. ~~a~~", "a ```", "- a ```", "> a",
+        ] {
+            assert_eq!(harmless(stays), stays);
+        }
+        for before in [" ", "\t", "- ", "* ", "+ ", "> ", "1. ", "10) ", "- > ", "a\n  "] {
+            for sign in ["```", "~~~~"] {
+                assert_eq!(
+                    harmless(&format!("{before}{sign}a")),
+                    format!("{before}\\{sign}a")
+                );
+            }
+        }
+    }
+
     /// S-48: what calls nobody and forges nothing stays as it was written.
     #[test]
     fn plain_signs_stay_as_they_are() {
