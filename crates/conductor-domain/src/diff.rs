@@ -269,6 +269,7 @@ impl std::fmt::Display for FindingKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::artifact::ArtifactKind;
 
     /// A person reads where, what, and what proves it, as far as each is known.
     #[test]
@@ -287,5 +288,48 @@ mod tests {
             ..of_path
         };
         assert_eq!(of_all.to_string(), "the change: link to another repository");
+    }
+    /// S-49: nothing is cut from what may be judged; of more, the worst is shown, and how much there is.
+    #[test]
+    fn too_many_findings_are_a_finding_of_their_own() {
+        let of = |severity| Finding::of_path(FindingKind::Gitlink, "lib", severity);
+        let many = vec![of(Severity::NeedsApproval); MOST_FINDINGS];
+        assert_eq!(bounded(many.clone()), many);
+        let shown = bounded([many, vec![of(Severity::Violation)]].concat());
+        assert_eq!(shown.len(), MOST_FINDINGS + 1);
+        assert_eq!(shown[0], of(Severity::Violation));
+        let last = shown.last().expect("findings");
+        assert_eq!(
+            (last.kind, last.severity),
+            (FindingKind::ManyFindings, Severity::Violation)
+        );
+        assert_eq!(last.evidence, "201, the limit is 200");
+    }
+
+    /// RUN-14: what an inspection saw is written with the kind of change where it is not the usual one, and reads back.
+    #[test]
+    fn the_usual_kind_of_change_is_not_written() {
+        for (class, is_written) in [
+            (ChangeClass::Code, false),
+            (ChangeClass::Documentation, true),
+            (ChangeClass::Tests, true),
+            (ChangeClass::Dependencies, true),
+        ] {
+            let seen = Inspection {
+                digest: Digest::of(b""),
+                files: vec![],
+                findings: vec![],
+                rendered: Artifact::of(ArtifactKind::Diff, b""),
+                dependencies: None,
+                class,
+                unshown: vec![],
+            };
+            let text = serde_json::to_string(&seen).expect("JSON");
+            assert_eq!(text.contains("class"), is_written, "{text}");
+            assert_eq!(
+                serde_json::from_str::<Inspection>(&text).expect("an inspection"),
+                seen
+            );
+        }
     }
 }

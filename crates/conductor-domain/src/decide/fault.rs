@@ -169,3 +169,15 @@ fn pause(effect: &EffectId, attempt: u32, fault: &Fault) -> Millis {
     let spread: u64 = effect.as_str().bytes().map(u64::from).sum::<u64>() % 250;
     Millis(doubled.min(LONGEST_PAUSE.0) + spread)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RUN-12: what is owed is tried again ever more rarely, but once a day at least.
+    #[test]
+    fn a_long_pause_doubles_from_an_hour_up_to_a_day() {
+        let pauses = [0, 1, 2, 3, 5, 6, 40].map(long_pause);
+        assert_eq!(pauses, [1, 1, 2, 4, 16, 24, 24].map(Millis::hours));
+    }
+}

@@ -381,3 +381,47 @@ fn plain_line(text: &str) -> String {
         .replace("***", "* * *");
     visible(&defused).split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff::{Finding, FindingKind, Severity};
+    use crate::digest::Digest;
+    use crate::time::Timestamp;
+
+    /// GH-4: what waited is told as one message, unless it is one already.
+    #[test]
+    fn only_several_messages_are_made_one() {
+        let said = |headline: &str| own(MessageKind::Transition, headline);
+        assert_eq!(coalesced(vec![]), None);
+        assert_eq!(coalesced(vec![said("a")]), Some(said("a")));
+        let parts = vec![said("a"), said("b")];
+        let one = Message {
+            kind: MessageKind::Digest,
+            body: Body::Several { parts: parts.clone() },
+            ..said("b")
+        };
+        assert_eq!(coalesced(parts), Some(one));
+    }
+
+    /// SEC-4: each finding is told with its place, and with what was seen there if that is known.
+    #[test]
+    fn a_finding_is_told_with_its_evidence_where_there_is_some() {
+        let finding = Finding::of_path(FindingKind::Secret, "a", Severity::NeedsApproval);
+        let with_evidence = Finding {
+            evidence: "ghp_…".to_owned(),
+            ..finding.clone()
+        };
+        let gate = Gate {
+            kind: GateKind::Diff,
+            subject: Digest::of(b""),
+            opened_at: Timestamp(0),
+            findings: vec![finding, with_evidence],
+        };
+        let Body::Own { text } = diff_asks(&gate).body else {
+            panic!("Conductor's own words");
+        };
+        let told: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(told, ["- `a`: secret", "- `a`: secret, `ghp_…`"]);
+    }
+}

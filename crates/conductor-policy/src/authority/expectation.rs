@@ -226,3 +226,111 @@ fn read_change(words: &str) -> Option<Change> {
         confidence,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_for_an_actor_names_another() {
+        let operator = |level| Actor::Operator {
+            name: "somebody".to_owned(),
+            level,
+        };
+        let person = |standing| Actor::Person {
+            login: "ann".to_owned(),
+            standing,
+        };
+        for (word, actor) in [
+            ("planner", Actor::Agent(Role::Planner)),
+            ("Reviewer", Actor::Agent(Role::Reviewer)),
+            ("implementer", Actor::Agent(Role::Implementer)),
+            ("tester", Actor::Agent(Role::Tester)),
+            ("conductor", Actor::Orchestrator),
+            ("operator:viewer", operator(Level::Viewer)),
+            ("operator:operator", operator(Level::Operator)),
+            ("operator:admin", operator(Level::Admin)),
+            ("person:ann:owner", person(Standing::Owner)),
+            ("person:ann:member", person(Standing::Member)),
+            ("person:ann:collaborator", person(Standing::Collaborator)),
+            ("person:ann:contributor", person(Standing::Contributor)),
+            ("person:ann:none", person(Standing::None)),
+        ] {
+            assert_eq!(read_actor(word), Some(actor), "{word}");
+        }
+        for word in [
+            "",
+            "plan",
+            "operator",
+            "operator:root",
+            "person:ann",
+            "person:ann:bot",
+        ] {
+            assert_eq!(read_actor(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn every_word_for_a_target_names_another() {
+        let repository = |change| Target::Repository {
+            name: "acme/app".to_owned(),
+            change,
+        };
+        for (word, target) in [
+            ("own-issue", Target::Issue { is_own: true }),
+            ("other-issue", Target::Issue { is_own: false }),
+            ("own-pull-request", Target::PullRequest { is_own: true }),
+            ("other-pull-request", Target::PullRequest { is_own: false }),
+            ("own-check-run", Target::CheckRun { is_own: true }),
+            ("other-check-run", Target::CheckRun { is_own: false }),
+            ("own-project-fields", Target::ProjectFields { is_own: true }),
+            ("other-project-fields", Target::ProjectFields { is_own: false }),
+            ("worktree", Target::Worktree { path: String::new() }),
+            (
+                "worktree:a/b",
+                Target::Worktree {
+                    path: "a/b".to_owned(),
+                },
+            ),
+            (
+                "command:echo a:b",
+                Target::Command {
+                    text: "echo a:b".to_owned(),
+                },
+            ),
+            ("outcome", Target::Outcome),
+            ("human", Target::Human),
+            ("repository:acme/app", repository(None)),
+            (
+                "repository:acme/app:tests:100",
+                repository(Some(Change {
+                    class: "tests".to_owned(),
+                    confidence: 100,
+                })),
+            ),
+            (
+                "dependency:acme/app:npm:@scope/a:npm:b@1",
+                Target::Dependency {
+                    repo: "acme/app".to_owned(),
+                    ecosystem: "npm".to_owned(),
+                    name: "@scope/a".to_owned(),
+                    version: "npm:b@1".to_owned(),
+                },
+            ),
+        ] {
+            assert_eq!(read_target(word), Some(target), "{word}");
+        }
+        for word in [
+            "",
+            "issue",
+            "their-issue",
+            "own-issues",
+            "dependency:acme/app:npm:a",
+            "repository:acme/app:tests",
+            "repository:acme/app:tests:101",
+            "repository:acme/app:words:100",
+        ] {
+            assert_eq!(read_target(word), None, "{word}");
+        }
+    }
+}

@@ -208,7 +208,7 @@ pub enum Target {
 pub struct Change {
     /// Its class, e.g. `documentation`.
     pub class: String,
-    /// How sure the reviewers are, in percent.
+    /// How sure one can be of it, in percent.
     pub confidence: u8,
 }
 
