@@ -125,29 +125,34 @@ impl Forge {
     /// Refuses pushes to a branch, by a hook of the bare repository; merging still moves it.
     pub fn protect_branch(&self, repo: &str, branch: &str) -> Result<(), Refusal> {
         let id = self.repository(repo)?.id;
-        let broken = |error: std::io::Error| Refusal::Broken(format!("cannot protect {branch}: {error}"));
         let protected = self.site.change(|change| {
             let record = change.repo_mut(id)?;
             record.protected_branches.insert(branch.to_owned());
             Ok(record.protected_branches.clone())
         })?;
-        let hooks = self.site.repo_dir(id).join("hooks");
-        fs::create_dir_all(&hooks).map_err(broken)?;
-        let list: Vec<String> = protected
+        let refs: String = protected
             .iter()
-            .map(|branch| format!("refs/heads/{branch}"))
+            .map(|branch| format!("refs/heads/{branch}\n"))
             .collect();
-        fs::write(
-            hooks.join("protected"),
-            list.join(
-                "
-",
-            ) + "
-",
-        )
-        .map_err(broken)?;
-        fs::write(hooks.join("update"), PROTECTION_HOOK).map_err(broken)?;
-        fs::set_permissions(hooks.join("update"), fs::Permissions::from_mode(0o755)).map_err(broken)
+        self.rule(id, "protected", &refs)
+            .map_err(|error| Refusal::Broken(format!("cannot protect {branch}: {error}")))
+    }
+
+    /// Refuses pushes of any commit that touches a path, as a rule set does.
+    pub fn restrict_path(&self, repo: &str, path: &str) -> Result<(), Refusal> {
+        let id = self.repository(repo)?.id;
+        self.rule(id, "restricted", &format!("{path}\n"))
+            .map_err(|error| Refusal::Broken(format!("cannot restrict {path}: {error}")))
+    }
+
+    /// Writes the lines of a rule, and the hook that enforces every rule.
+    fn rule(&self, repo: u64, name: &str, lines: &str) -> std::io::Result<()> {
+        let hooks = self.site.repo_dir(repo).join("hooks");
+        fs::create_dir_all(&hooks)?;
+        fs::write(hooks.join(name), lines)?;
+        let hook = hooks.join("update");
+        fs::write(&hook, RULES_HOOK)?;
+        fs::set_permissions(hook, fs::Permissions::from_mode(0o755))
     }
 
     /// Makes a person known; repeated, it is the same person.
@@ -319,15 +324,16 @@ impl Forge {
 }
 
 /// Runs inside the bare repository while a push is received; its words reach the person who pushed.
-const PROTECTION_HOOK: &str = "#!/bin/sh
-while IFS= read -r ref; do
-  if [ \"$1\" = \"$ref\" ]; then
-    echo \"error: GH006: Protected branch update failed for $1.\" >&2
-    exit 1
-  fi
-done < hooks/protected
-exit 0
-";
+const RULES_HOOK: &str = r#"#!/bin/sh
+if [ -e hooks/protected ] && grep -qxF -e "$1" hooks/protected; then
+  echo "error: GH006: Protected branch update failed for $1." >&2
+  exit 1
+fi
+if [ -e hooks/restricted ] && git log --format= --name-only "$3" --not --all | grep -xFf hooks/restricted >&2; then
+  echo "error: GH013: Repository rule violations found for $1: a restricted path" >&2
+  exit 1
+fi
+"#;
 
 fn usual_permissions() -> Permissions {
     Permissions::from([

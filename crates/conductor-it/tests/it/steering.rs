@@ -20,6 +20,7 @@ on_both_databases!(
     the_kill_switch_stops_everything_and_loses_nothing,
     requested_changes_are_made_on_the_same_pull_request,
     failed_checks_are_told_to_whoever_tries_again,
+    a_change_that_the_forge_declines_is_made_anew,
 );
 
 /// An Implementer that works for a long time, with a command that no other story starts at the same time.
@@ -259,6 +260,46 @@ async fn failed_checks_are_told_to_whoever_tries_again(kept: Kept) -> Result<()>
     stage.wait(&run, "the new head", |run| {
         run["run"]["phase"] == "awaiting_merge" && run["pull_request"]["head"] != before.as_str()
     })?;
+    stage.merge(&run).await?;
+    stage.wait_for_clean_up(&run)?;
+    stage.verify_forge(&run, issue)?;
+    stage.verify(&run)
+}
+
+/// RUN-12: a rule of the forge lets no commit in that touches a path; the run stands still and says so, the Implementer is told
+/// when a person asks for another try, and nothing of the declined change is pushed with the next.
+async fn a_change_that_the_forge_declines_is_made_anew(kept: Kept) -> Result<()> {
+    let writes = "[[implement.step]]\ncreate_file = { path = \"ops/deploy.txt\", content = \"now\" }\n\n[[implement.step]]\ncreate_file";
+    let again = "[[implement]]\nprompt_contains = [\"Repository rule violations\"]\n[[implement.step]]\nbash = \"rm -r ops\"\n\n[[interpret_tests]]";
+    let scenario = GREETING
+        .replacen("[[implement.step]]\ncreate_file", writes, 1)
+        .replacen("[[interpret_tests]]", again, 1)
+        .replace(
+            "files = [\"greeting.txt\"]",
+            "files = [\"greeting.txt\", \"ops/deploy.txt\"]",
+        );
+    let stage = Stage::set(PROGRAM, &kept.shell(&scenario)).await?;
+    stage.forge.restrict_path(REPO, "ops/deploy.txt")?;
+    let issue = stage.person.open_issue(REPO, "Greet people", "Please.")?;
+    let run = stage.start_run_for(issue)?;
+    stage.wait_for_phase(&run, "awaiting_plan_approval")?;
+    stage.approve(&run)?;
+    let held = stage.wait(&run, "a hold", |run| run["run"]["held"] == true)?;
+    ensure!(
+        held["run"]["status"].as_str().is_some_and(|status| {
+            status.contains("the forge does not take the change")
+                && status.contains("Repository rule violations")
+        }),
+        "{held:#}"
+    );
+    ensure!(
+        stage
+            .forge
+            .branch(REPO, &format!("conductor/run-{run}"))?
+            .is_none(),
+        "what was declined stands at the forge"
+    );
+    stage.program.say(&["run", "retry", &run])?.done()?;
     stage.merge(&run).await?;
     stage.wait_for_clean_up(&run)?;
     stage.verify_forge(&run, issue)?;
