@@ -62,9 +62,38 @@ fn copy_alternatives(to: &Path) -> io::Result<()> {
         let entry = entry?;
         if let Ok(target) = std::fs::read_link(entry.path())
             && target.starts_with("/usr")
+            && !is_page_of_a_manual(&target)
         {
             symlink(target, to.join(entry.file_name()))?;
         }
     }
     Ok(())
+}
+
+/// Most alternatives are those: no program needs them to start, and each would be a file to make at every start of ours.
+fn is_page_of_a_manual(target: &Path) -> bool {
+    target.components().any(|part| part.as_os_str() == "man")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S-3: a sandbox finds the programs that were chosen, and nothing besides.
+    #[test]
+    fn alternatives_lead_to_programs_and_to_no_manual() {
+        let root = TempDir::new().expect("a directory");
+        let etc = Etc::generate(root.path()).expect("generated");
+        let targets = |dir: &Path| -> Vec<_> {
+            // Not every system has such a directory.
+            let entries = std::fs::read_dir(dir).into_iter().flatten();
+            let links = entries.map(|entry| std::fs::read_link(entry.expect("an entry").path()));
+            links.filter_map(Result::ok).collect()
+        };
+        let shown = targets(&etc.path().join("alternatives"));
+        for target in targets(Path::new("/etc/alternatives")) {
+            let is_wanted = target.starts_with("/usr") && !target.to_string_lossy().contains("/man/");
+            assert_eq!(shown.contains(&target), is_wanted, "{}", target.display());
+        }
+    }
 }
