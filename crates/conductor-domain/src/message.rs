@@ -375,7 +375,10 @@ fn end_of_fence(text: &str) -> String {
         open = match open {
             None if sign == '`' && rest.contains('`') => None,
             None => Some((sign, length)),
-            Some((begun, least)) if begun == sign && length >= least && rest.trim().is_empty() => None,
+            // Blanks of other kinds close nothing, and `harmless` leaves no tab there.
+            Some((begun, least)) if begun == sign && length >= least && rest.trim_matches(' ').is_empty() => {
+                None
+            }
             begun => begun,
         };
     }

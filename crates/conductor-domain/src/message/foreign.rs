@@ -22,6 +22,7 @@ pub fn harmless(text: &str) -> String {
         let next = characters.peek().copied();
         match c {
             '\n' => {
+                drop_trailing_tab(&mut out);
                 out.push('\n');
                 at_line_start = true;
                 line = Line::Begins;
@@ -53,7 +54,16 @@ pub fn harmless(text: &str) -> String {
         }
         line = line.after(c);
     }
+    drop_trailing_tab(&mut out);
     out
+}
+
+/// Takes the blanks from the end of a line that has a tab among them: whether such a fence closes is read in two ways.
+fn drop_trailing_tab(line: &mut String) {
+    let words = line.trim_end_matches([' ', '\t']).len();
+    if line[words..].contains('\t') {
+        line.truncate(words);
+    }
 }
 
 /// How far a line is read.

@@ -61,6 +61,10 @@ fn a_code_block_in_a_list_swallows_nothing() {
         "```\n  ```",
         "* ````\n```\n````",
         "10) ```\n\n    ```\n```",
+        "```\n```\t",
+        "```\n``` \t \n```",
+        "```\n```\u{a0}",
+        "```\n```\u{3000}\n```\u{2003}",
     ] {
         assert_eq!(is_whole(text), Ok(()), "{text:?}");
     }
@@ -70,8 +74,8 @@ fn a_code_block_in_a_list_swallows_nothing() {
 #[test]
 fn no_text_of_signs_swallows_what_follows() {
     let sign = prop::sample::select(vec![
-        "```", "````", "~~~", "`", "~", "- ", "* ", "1. ", "> ", "  ", "    ", "\t", "a", "\n", "\n\n", "|",
-        "#", "---", "===",
+        "```", "````", "~~~", "`", "~", "- ", "* ", "1. ", "> ", "  ", "    ", "\t", "\u{a0}", "a", "\n",
+        "\n\n", "|", "#", "---", "===",
     ]);
     let text = prop::collection::vec(sign, 0..14).prop_map(|signs| signs.concat());
     proptest!(|(text in text)| {
