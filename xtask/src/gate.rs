@@ -10,6 +10,7 @@ use anyhow::{Result, bail, ensure};
 use crate::engine::{Engine, WITHOUT_DOCKER};
 use crate::process::{self, cargo};
 use crate::protections::{self, Passed};
+use crate::scratch::Scratch;
 use crate::stage::Stages;
 use crate::tally::Tally;
 use crate::{layers, setup, tidy, workspace};
@@ -37,13 +38,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         },
         compiled,
     );
-    stages.run("tests", || tests(engine, &mut tally, &mut passed));
+    let scratch = Scratch::prepare();
+    stages.run("tests", || tests(engine, &scratch, &mut tally, &mut passed));
     stages.run("protections", || {
         protections::check(&passed, |test| {
             engine == Engine::Missing && test.contains("docker")
         })
     });
-    stages.run("example", || example(&mut tally, &mut passed));
+    stages.run("example", || example(&scratch, &mut tally, &mut passed));
+    drop(scratch);
     stages.run("doctests", || {
         count(
             &mut cargo("test --workspace --doc --locked --no-fail-fast"),
@@ -100,7 +103,7 @@ fn compiled(stages: &mut Stages) {
     });
 }
 
-fn tests(engine: Engine, tally: &mut Tally, passed: &mut Passed) -> Result<()> {
+fn tests(engine: Engine, scratch: &Scratch, tally: &mut Tally, passed: &mut Passed) -> Result<()> {
     ensure!(
         engine == Engine::Needed || has_nextest(),
         "only cargo-nextest can leave tests out and count them\nhint: cargo install cargo-nextest --locked"
@@ -109,6 +112,7 @@ fn tests(engine: Engine, tally: &mut Tally, passed: &mut Passed) -> Result<()> {
         "--workspace",
         &["--profile", "gate", "--test-threads", &at_once().to_string()],
         &engine.arguments(),
+        scratch,
         tally,
         passed,
     )?;
@@ -124,7 +128,7 @@ fn at_once() -> usize {
 
 /// Runs the contract on the executor that stands outside the workspace, as its author would: with no profile of ours, so
 /// nothing is tried again. Third-party crates and the guest are found built already.
-fn example(tally: &mut Tally, passed: &mut Passed) -> Result<()> {
+fn example(scratch: &Scratch, tally: &mut Tally, passed: &mut Passed) -> Result<()> {
     suite(
         "--manifest-path examples/logged-executor/Cargo.toml",
         &[],
@@ -132,6 +136,7 @@ fn example(tally: &mut Tally, passed: &mut Passed) -> Result<()> {
             "--target-dir".to_owned(),
             workspace::target().display().to_string(),
         ],
+        scratch,
         tally,
         passed,
     )
@@ -142,6 +147,7 @@ fn suite(
     packages: &str,
     profile: &[&str],
     more: &[String],
+    scratch: &Scratch,
     tally: &mut Tally,
     passed: &mut Passed,
 ) -> Result<()> {
@@ -157,6 +163,7 @@ fn suite(
         ));
         (command, Tally::from_harness)
     };
+    scratch.lend(&mut command);
     count(with_tools(command.args(more)), read, tally, passed)
 }
 

@@ -18,6 +18,7 @@ mod gate;
 mod demo;
 mod bench;
 mod long;
+mod scratch;
 mod screenshots;
 mod setup;
 mod layers;

@@ -130,9 +130,9 @@ impl Forge {
             record.protected_branches.insert(branch.to_owned());
             Ok(record.protected_branches.clone())
         })?;
-        let refs: String = protected
+        let refs: Vec<String> = protected
             .iter()
-            .map(|branch| format!("refs/heads/{branch}\n"))
+            .map(|branch| format!("refs/heads/{branch}"))
             .collect();
         self.rule(id, "protected", &refs)
             .map_err(|error| Refusal::Broken(format!("cannot protect {branch}: {error}")))
@@ -141,15 +141,15 @@ impl Forge {
     /// Refuses pushes of any commit that touches a path, as a rule set does.
     pub fn restrict_path(&self, repo: &str, path: &str) -> Result<(), Refusal> {
         let id = self.repository(repo)?.id;
-        self.rule(id, "restricted", &format!("{path}\n"))
+        self.rule(id, "restricted", &[path.to_owned()])
             .map_err(|error| Refusal::Broken(format!("cannot restrict {path}: {error}")))
     }
 
     /// Writes the lines of a rule, and the hook that enforces every rule.
-    fn rule(&self, repo: u64, name: &str, lines: &str) -> std::io::Result<()> {
+    fn rule(&self, repo: u64, name: &str, lines: &[String]) -> std::io::Result<()> {
         let hooks = self.site.repo_dir(repo).join("hooks");
         fs::create_dir_all(&hooks)?;
-        fs::write(hooks.join(name), lines)?;
+        fs::write(hooks.join(name), lines.join("\n") + "\n")?;
         let hook = hooks.join("update");
         fs::write(&hook, RULES_HOOK)?;
         fs::set_permissions(hook, fs::Permissions::from_mode(0o755))

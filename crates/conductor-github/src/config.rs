@@ -61,7 +61,7 @@ pub enum ConfigError {
     #[error("`{0}` is plain http; only loopback may be spoken to without TLS")]
     PlainHttp(String),
     /// The private key cannot sign.
-    #[error("the App's private key cannot be used")]
+    #[error("the App's private key cannot be used; it is the RSA key that the App's page gave, as PEM")]
     Key(#[source] jsonwebtoken::errors::Error),
     /// The HTTP client cannot be built.
     #[error("the HTTP client cannot be set up")]

@@ -95,6 +95,10 @@ pub async fn over_pipes<S: Shelf>(
         Ok(running) => running,
         // A client that leaves before it has said anything is no error of ours.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        // Which of our types was in the way is nothing that a person can use.
+        Err(rmcp::service::ServerInitializeError::TransportError { error, .. }) => {
+            return Err(io::Error::other(error.error));
+        }
         Err(error) => return Err(io::Error::other(error)),
     };
     running.waiting().await.map_err(io::Error::other)?;

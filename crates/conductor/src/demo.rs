@@ -64,7 +64,7 @@ async fn play_there(
 ) -> Result<Exit, Failure> {
     let out = session.out;
     let story = Story::choose(&args)?;
-    let executor = executor(args.executor.as_deref())?;
+    let executor = executor(args.executor.as_deref(), args.image.as_deref())?;
     let watch = Stopwatch::start();
     out.talk(&format!("Conductor demo: {}", story.about));
     // The stage is taken down whichever of them comes.
@@ -108,7 +108,8 @@ async fn play_there(
             *left = Left::Everything;
             let kept = stage.leave_behind().await;
             out.talk(&format!(
-                "the stage is left for you to look at: conductor --data-dir {}/data run list",
+                "the stage is left for you to look at: conductor --data-dir {0}/data run list\n\
+                 nothing runs there any more; remove {0} when you have seen enough",
                 kept.display()
             ));
             return Err(failure);
@@ -132,7 +133,7 @@ async fn play_there(
 
 /// The local sandbox, unless another was named. The story is ours word for word, so where nobody may write a cgroup its
 /// commands run without those limits; everything else of the sandbox stays.
-fn executor(named: Option<&str>) -> Result<Named, Failure> {
+fn executor(named: Option<&str>, image: Option<&str>) -> Result<Named, Failure> {
     let consent = Consent::to_run_commands_without_a_sandbox(Reason::Demo);
     let named = named.unwrap_or(ExecutorName::Local.as_str());
     let chosen = choice::choose(Some(named), Some(&consent)).map_err(|refused| {
@@ -149,6 +150,7 @@ fn executor(named: Option<&str>) -> Result<Named, Failure> {
             let containers = ToldSandbox::default().containers();
             Named::Docker(Containers {
                 may_miss,
+                image: image.map_or(containers.image, ToOwned::to_owned),
                 ..containers
             })
         }

@@ -140,7 +140,12 @@ impl Out {
                 .filter(|bytes| *bytes > 0)
                 .map(|_| line.trim().to_owned())
         });
-        read.await.ok().flatten()
+        let said = read.await.ok().flatten();
+        if said.is_none() {
+            // Nobody ended the line of the question.
+            say("\n");
+        }
+        said
     }
 
     /// Says what went wrong and what to do.

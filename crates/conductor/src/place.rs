@@ -92,11 +92,11 @@ impl Place {
             }
         }
         let worktree = args.worktree.canonicalize().map_err(|error| {
-            Failure::because(
-                format!("finding the worktree {}", args.worktree.display()),
-                &error,
-            )
-            .exiting(Exit::Usage)
+            let what = format!("finding the worktree {}", args.worktree.display());
+            Failure {
+                hint: Some("name a directory that is there".to_owned()),
+                ..Failure::because(what, &error).exiting(Exit::Usage)
+            }
         })?;
         if !worktree.is_dir() {
             let what = format!("the worktree {} is no directory", args.worktree.display());

@@ -29,7 +29,7 @@ use notify::ToldNotify;
 use skills::ToldSkills;
 
 /// The forge unless told otherwise.
-const FORGE: &str = "https://api.github.com";
+pub(crate) const FORGE: &str = "https://api.github.com";
 
 /// What can be said in flags and in the file, by the same names.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
@@ -408,15 +408,13 @@ impl Told {
     /// How the App signs in at the forge.
     pub(crate) fn forge(&self) -> Result<conductor_github::Config, Failure> {
         let url = self.forge_url.as_deref().unwrap_or(FORGE);
-        let missing =
-            |what: &str, hint: &str| usage("CDR0407", format!("signing in at {url} needs {what}"), hint);
-        let app_id = self
-            .app_id
-            .ok_or_else(|| missing("the App's id", "give --app-id"))?;
-        let key = self
-            .private_key_file
-            .as_deref()
-            .ok_or_else(|| missing("the App's private key", "give --private-key-file"))?;
+        let (Some(app_id), Some(key)) = (self.app_id, self.private_key_file.as_deref()) else {
+            return Err(usage(
+                "CDR0407",
+                format!("signing in at {url} needs the App's id and its private key"),
+                "give --app-id and --private-key-file",
+            ));
+        };
         let config = conductor_github::Config::new(url, app_id, secret(key)?);
         if is_loopback(url) {
             // The limits and the delays are GitHub's; a forge on this machine is the demo's or a test's.

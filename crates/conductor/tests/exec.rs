@@ -12,7 +12,7 @@ struct Said {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the program that is tested")]
-fn exec(dir: &Path, input: &str, arguments: &[&str]) -> Said {
+fn program(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_conductor"));
     command
         .args(["exec", "--executor", "local", "--worktree"])
@@ -22,11 +22,16 @@ fn exec(dir: &Path, input: &str, arguments: &[&str]) -> Said {
             command.args(["--may-miss", limit]);
         }
     }
-    let mut child = command
+    command
         .arg("--log")
         .arg(dir.join("log"))
         .args(arguments)
-        .env("HOST_SECRET", "s3cr3t")
+        .env("HOST_SECRET", "s3cr3t");
+    command
+}
+
+fn exec(dir: &Path, input: &str, arguments: &[&str]) -> Said {
+    let mut child = program(dir, arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -106,6 +111,45 @@ fn every_tool_runs_in_the_sandbox_and_is_logged() {
     );
     let owner = std::fs::metadata(worktree.join("deep/a")).expect("there").uid();
     assert_eq!(owner, nix::unistd::geteuid().as_raw());
+}
+
+/// EXEC-1, EXEC-6: a command whose output goes nowhere any more is ended, and nobody is told that it did well.
+#[test]
+fn output_that_cannot_be_written_ends_the_command() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    std::fs::create_dir(dir.path().join("w")).expect("made");
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("opened");
+    let (reader, no_reader) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    for (stdout, command, complaint) in [
+        (
+            full.try_clone().expect("the same").into(),
+            "printf hi",
+            "No space left",
+        ),
+        (full.into(), "echo hi; exec sleep 600", "the command was ended"),
+        (
+            Stdio::from(no_reader),
+            "exec yes",
+            "nobody reads its output any more",
+        ),
+    ] {
+        let child = program(dir.path(), &["bash", command])
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let said = child.wait_with_output().expect("ended");
+        let told = String::from_utf8_lossy(&said.stderr);
+        assert!(
+            said.status.code() == Some(1) && told.contains(complaint),
+            "{command}: {told}"
+        );
+    }
 }
 
 /// EXEC-5, ENV-2: what could not be given back as it was is not lent, and stays as it is.

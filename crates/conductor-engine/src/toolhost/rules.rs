@@ -23,6 +23,9 @@ use crate::record::canonical;
 /// The longest target that the log shows.
 const MAX_TARGET: usize = 200;
 
+/// What stands for a policy where none speaks.
+const BY_DEFAULT: &str = "deny-by-default";
+
 /// Whose a thing at the forge is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Whose {
@@ -104,7 +107,7 @@ impl Judge {
         verdict.unwrap_or_else(|| Verdict {
             ruling: Ruling::Deny,
             reason: "there is no such tool".to_owned(),
-            policy: "deny-by-default".to_owned(),
+            policy: BY_DEFAULT.to_owned(),
         })
     }
 }
@@ -114,7 +117,11 @@ pub(super) fn refusal(role: Role, request: &ToolRequest, verdict: &Verdict) -> S
     let (tool, Verdict { policy, reason, .. }) = (request.name(), verdict);
     match verdict.ruling {
         Ruling::RequireApproval => format!("{tool} needs a person's approval first ({policy}: {reason})"),
-        Ruling::Deny | Ruling::Allow => format!("{tool} is not for the {role} ({policy}: {reason})"),
+        Ruling::Deny | Ruling::Allow if policy == BY_DEFAULT => {
+            format!("{tool} is not for the {role} ({policy}: {reason})")
+        }
+        // The next call of the same tool may be another matter.
+        Ruling::Deny | Ruling::Allow => format!("this call of {tool} is denied ({policy}: {reason})"),
     }
 }
 
@@ -381,7 +388,7 @@ mod tests {
             for request in every_request() {
                 if matches!(request, ToolRequest::Github(_)) {
                     let verdict = judge(role, &request, Whose::Other);
-                    assert_eq!(verdict.policy, "deny-by-default", "{role} {}", request.name());
+                    assert_eq!(verdict.policy, BY_DEFAULT, "{role} {}", request.name());
                     assert_eq!(verdict.ruling, Ruling::Deny, "{role} {}", request.name());
                 }
             }

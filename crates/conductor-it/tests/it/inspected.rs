@@ -126,7 +126,9 @@ async fn another_try_without_the_secret_is_merged_and_its_history_never_leaves(k
     let run = stage.start_run("Greet people")?;
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     stage.approve(&run)?;
-    stage.wait(&run, "a hold", |run| run["run"]["held"] == true)?;
+    stage.wait(&run, "a hold", |run| {
+        run["holds"].to_string().contains("the change may not leave")
+    })?;
     nothing_left(&stage, &run)?;
     stage.program.say(&["run", "retry", &run])?.done()?;
     stage.wait_for_phase(&run, "awaiting_merge")?;

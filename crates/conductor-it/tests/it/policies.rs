@@ -133,7 +133,9 @@ async fn policies_are_stored_asked_tested_and_locked_by_runs(kept: Kept) -> Resu
     let after = stage.start_run("after")?;
     stage.wait_for_phase(&after, "awaiting_plan_approval")?;
     stage.approve(&after)?;
-    stage.wait(&after, "a hold", |run| run["run"]["held"] == true)?;
+    stage.wait(&after, "a hold", |run| {
+        run["holds"].to_string().contains("implementer-writes-files")
+    })?;
     ensure!(
         stage.forge.pulls(REPO)?.len() == 1,
         "the second run wrote what it may not"

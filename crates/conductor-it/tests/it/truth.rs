@@ -178,7 +178,13 @@ async fn a_hostile_cast_gets_nowhere(kept: Kept) -> Result<()> {
     stage.wait_for_phase(&run, "awaiting_plan_approval")?;
     stage.approve(&run)?;
     let seen = stage.wait(&run, "a hold", |run| run["run"]["held"] == true)?;
-    ensure!(seen["holds"][0]["kind"] == "failure", "{seen:#}");
+    // The story was played to its end: what it tries is refused in the words that it expects, and the tests decide.
+    let why = seen["holds"][0]["text"].as_str().unwrap_or_default();
+    ensure!(
+        why.contains("attempt 1 failed: `cargo test --offline --quiet` exited"),
+        "{seen:#}"
+    );
+    ensure!(seen["tests"][0]["passed"] == false, "{seen:#}");
     ensure!(
         stage.forge.pulls(conductor_it::stage::REPO)?.is_empty(),
         "nothing was proposed"

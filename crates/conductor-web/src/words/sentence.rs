@@ -63,7 +63,7 @@ fn tell(event: &Event) -> Option<String> {
     } else if let Event::ImplementationReviewed { review } = event {
         format!("Reviewer {} the change", verdict(review.verdict))
     } else if let Event::AttemptFailed { retries, .. } = event {
-        format!("attempt {retries} failed; the Implementer starts over")
+        format!("attempt {retries} failed")
     } else if let Event::DiffInspected { inspection } = event {
         format!(
             "inspected the change: {}, {}",

@@ -22,6 +22,9 @@ pub(crate) struct DemoArgs {
     /// Where commands run: `local` in a sandbox, `docker` in a container, `unsafe-plain` without either [default: local]
     #[arg(long, value_name = "NAME")]
     pub(crate) executor: Option<String>,
+    /// The image for `docker`; it must hold what the story's tests need, and git [default: debian:12]
+    #[arg(long, value_name = "IMAGE", requires = "executor")]
+    pub(crate) image: Option<String>,
     /// Keeps the records in this PostgreSQL database, in a schema of their own that goes with the demo
     #[arg(long, value_name = "URL")]
     pub(crate) database_url: Option<DatabaseUrl>,

@@ -20,7 +20,7 @@ use crate::environment;
 use crate::executors::{self, Containers};
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
-use crate::settings::{DatabaseUrl, Told};
+use crate::settings::{DatabaseUrl, FORGE, Told};
 use crate::show::table::Table;
 use crate::show::words::count;
 use crate::wire;
@@ -276,7 +276,7 @@ fn local_executor(told: &Told) -> Check {
     match made {
         Ok(_) => Check::ok(
             EXECUTOR,
-            "local: bubblewrap is there, and every limit can be enforced or may be missing",
+            "local: bubblewrap is there, and so is every limit that must be",
         ),
         Err(failure) => Check::because(EXECUTOR, failure),
     }
@@ -313,10 +313,35 @@ fn settings(session: &Session) -> Check {
     const NAME: &str = "settings";
     let path = session.data_dir.settings_file();
     match Told::default().or_file(&path) {
-        Ok(_) if path.exists() => Check::ok(NAME, format!("{} can be used", path.display())),
+        Ok(told) if path.exists() => match refused(&told) {
+            Ok(()) => Check::ok(NAME, format!("{} can be used", path.display())),
+            Err(failure) => {
+                let code = failure.code.as_deref().unwrap_or_default();
+                Check {
+                    found: format!(
+                        "`conductor serve` would refuse to start ({code}): {}",
+                        failure.what
+                    ),
+                    ..Check::because(NAME, failure.clone())
+                }
+            }
+        },
         Ok(_) => Check::ok(NAME, "no conductor.toml; flags and defaults count"),
         Err(failure) => Check::because(NAME, failure),
     }
+}
+
+/// Reads the settings as a start would; an App that is not named at all may be given with flags.
+fn refused(told: &Told) -> Result<(), Failure> {
+    told.listen()?;
+    told.ports()?;
+    told.scenario()?;
+    told.webhook_secret()?;
+    told.notify.hook()?;
+    if told.app_id.is_some() || told.private_key_file.is_some() {
+        told.forge()?;
+    }
+    Ok(())
 }
 
 async fn server(session: &Session) -> Check {
@@ -349,7 +374,7 @@ async fn forge(session: &Session, given: Option<String>) -> Check {
     let Some(url) = given.or(told(session).forge_url) else {
         return Check::warn(
             NAME,
-            "no forge is configured",
+            format!("none is named; `conductor serve` signs in at {FORGE}, which was not asked"),
             "name it with --forge-url or in conductor.toml",
         );
     };

@@ -3,9 +3,9 @@
 //! No server and no database: what was done is told on stdout, and in `--log FILE` one JSON object per line. The sandbox
 //! ends with the command. This module does not know how a sandbox is built.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use conductor_domain::digest::Digest;
 use conductor_domain::spec::ExecutorName;
@@ -13,6 +13,7 @@ use conductor_domain::testing::Ending;
 use conductor_domain::time::Millis;
 use conductor_port::executor::{Command, CommandResult, FileRefusal, Listener, Sandbox};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::clock::machine_now;
 use crate::exit::{Exit, Failure};
@@ -106,23 +107,61 @@ async fn apply(
 ) -> Result<Done, Failure> {
     Ok(match tool {
         Tool::Bash { command, seconds } => {
-            let stream: Listener = Listener(Arc::new(|bytes: &[u8]| {
-                // A reader that went away has seen enough; the command goes on.
-                let _ = std::io::stdout().lock().write_all(bytes);
-            }));
+            let streamed = Arc::new(Streamed::default());
+            let to = streamed.clone();
+            let listener = Listener(Arc::new(move |bytes: &[u8]| to.write(bytes)));
             let command = Command {
                 argv: vec!["bash".into(), "-c".into(), command.clone()],
                 environment: vec![],
                 time: Millis::seconds(*seconds),
                 output: OUTPUT,
-                listener: (!session.out.is_json()).then_some(stream),
+                listener: (!session.out.is_json()).then_some(listener),
             };
-            Done::Ran(sandbox.bash(command).await?)
+            let ran = tokio::select! {
+                ran = sandbox.bash(command) => ran?,
+                () = streamed.is_lost.notified() => return Err(streamed.failure("the command was ended")),
+            };
+            if streamed
+                .lost
+                .get()
+                .is_some_and(|error| error.kind() != io::ErrorKind::BrokenPipe)
+            {
+                return Err(streamed.failure("the command ended by itself"));
+            }
+            Done::Ran(ran)
         }
         Tool::View { path } => Done::Viewed(sandbox.view(path).await?),
         Tool::CreateFile { path } => Done::Changed(sandbox.create_file(path, content).await?),
         Tool::StrReplace { path, old, new } => Done::Changed(sandbox.str_replace(path, old, new).await?),
     })
+}
+
+/// What a command says, on its way to stdout.
+#[derive(Debug, Default)]
+struct Streamed {
+    /// Why nothing more of it gets there.
+    lost: OnceLock<io::Error>,
+    is_lost: Notify,
+}
+
+impl Streamed {
+    fn write(&self, bytes: &[u8]) {
+        let mut stdout = io::stdout().lock();
+        if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush())
+            && self.lost.set(error).is_ok()
+        {
+            self.is_lost.notify_one();
+        }
+    }
+
+    fn failure(&self, so: &str) -> Failure {
+        match self.lost.get() {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Failure::because(format!("{so}; writing to stdout"), error)
+            }
+            Some(_) | None => Failure::new(format!("nobody reads its output any more; {so}")),
+        }
+    }
 }
 
 fn tell(session: &Session, done: Done) -> Result<Exit, Failure> {
@@ -148,10 +187,10 @@ fn tell(session: &Session, done: Done) -> Result<Exit, Failure> {
             Ok(Exit::Ok)
         }
         Done::Viewed(Ok(bytes)) => {
-            let mut stdout = std::io::stdout().lock();
+            let mut stdout = io::stdout().lock();
             let written = stdout.write_all(&bytes).and_then(|()| stdout.flush());
             match written {
-                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                     Err(Failure::because("writing to stdout", &error))
                 }
                 Ok(()) | Err(_) => Ok(Exit::Ok),
@@ -162,7 +201,12 @@ fn tell(session: &Session, done: Done) -> Result<Exit, Failure> {
             Ok(Exit::Ok)
         }
         Done::Viewed(Err(refusal)) | Done::Changed(Err(refusal)) => {
-            Err(Failure::new(refusal.to_string()).exiting(Exit::Refused))
+            let hint =
+                "paths count from the worktree; `bash 'ls -A'` in place of the tool shows what is there";
+            Err(Failure {
+                hint: Some(hint.to_owned()),
+                ..Failure::new(refusal.to_string()).exiting(Exit::Refused)
+            })
         }
     }
 }
@@ -223,7 +267,7 @@ fn line(executor: ExecutorName, tool: &Tool, content: &[u8], done: &Done) -> Str
 
 fn stdin() -> Result<Vec<u8>, Failure> {
     let mut content = Vec::new();
-    std::io::stdin()
+    io::stdin()
         .lock()
         .read_to_end(&mut content)
         .map_err(|error| Failure::because("reading the content from stdin", &error))?;

@@ -28,7 +28,7 @@ pub(crate) enum PolicyCommand {
     /// Prints policies; Conductor's own where nothing is named
     Show(ShowArgs),
     /// Lists every version of the policies of a project or a repository
-    History(Of),
+    History(Whose),
     /// Says what is wrong with a file, at which line and column; stores nothing
     Validate(SetArgs),
     /// Stores a new version; runs that start from now on are held to it
@@ -65,6 +65,17 @@ fn run_id(text: &str) -> Result<RunId, String> {
     RunId::parse(text.to_owned()).map_err(|error| error.to_string())
 }
 
+impl Whose {
+    fn place(self) -> PolicyPlace {
+        PolicyPlace {
+            project: self.project,
+            repo: self.repo,
+            run: None,
+            version: None,
+        }
+    }
+}
+
 impl Of {
     fn place(self) -> PolicyPlace {
         PolicyPlace {
@@ -82,7 +93,7 @@ pub(crate) struct ShowArgs {
     #[command(flatten)]
     of: Of,
     /// An earlier version than the newest
-    #[arg(long, value_name = "N", conflicts_with = "run")]
+    #[arg(long, value_name = "N", conflicts_with = "run", requires = "Of")]
     version: Option<u32>,
 }
 
@@ -95,15 +106,18 @@ pub(crate) struct SetArgs {
     /// Policies that Conductor brings along, instead of a file: low-trust, for repositories that strangers write in
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     preset: Option<Preset>,
-    /// For all repositories of a project
-    #[arg(
-        long,
-        value_name = "NAME",
-        conflicts_with = "repo",
-        required_unless_present = "repo"
-    )]
+    #[command(flatten)]
+    whose: Whose,
+}
+
+/// Whose stored policies.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Whose {
+    /// Those for all repositories of a project
+    #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// For one repository
+    /// Those for one repository
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<String>,
 }
@@ -149,7 +163,7 @@ pub(crate) async fn policy(session: &Session, command: PolicyCommand) -> Result<
             let texts = session.source().await?.policy_texts(&place).await?;
             session.out.data(&texts, shown)?;
         }
-        PolicyCommand::History(of) => history(session, of.place()).await?,
+        PolicyCommand::History(whose) => history(session, whose.place()).await?,
         PolicyCommand::Validate(args) => return validate(session, args).await,
         PolicyCommand::Set(args) => set(session, args).await?,
         PolicyCommand::Check(args) => {
@@ -210,8 +224,8 @@ fn text_of(args: &SetArgs) -> Result<String, Failure> {
 async fn set(session: &Session, args: SetArgs) -> Result<(), Failure> {
     let text = text_of(&args)?;
     let wish = SetPolicy {
-        project: args.project,
-        repo: args.repo,
+        project: args.whose.project,
+        repo: args.whose.repo,
         text,
     };
     let client = session.client().await?;
@@ -245,13 +259,13 @@ async fn history(session: &Session, place: PolicyPlace) -> Result<(), Failure> {
 async fn validate(session: &Session, args: SetArgs) -> Result<Exit, Failure> {
     let text = text_of(&args)?;
     let file = args.file.map(|file| file.display().to_string());
-    let own = match args.repo {
+    let own = match args.whose.repo {
         Some(_) => PolicyLayer::Repository,
         None => PolicyLayer::Project,
     };
     let wish = SetPolicy {
-        project: args.project,
-        repo: args.repo,
+        project: args.whose.project,
+        repo: args.whose.repo,
         text,
     };
     let found: FlawList = session.client().await?.post("/policies/validate", &wish).await?;

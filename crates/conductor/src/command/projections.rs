@@ -34,7 +34,7 @@ pub(crate) async fn projections(session: &Session, command: ProjectionsCommand) 
             let runs: Vec<&RunId> = damaged.iter().map(|(run, _why)| run).collect();
             let rebuilt = serde_json::json!({ "streams": streams, "damaged": runs });
             session.out.data(&rebuilt, |_| {
-                format!("✔ projections of {streams} streams made anew\n")
+                format!("✔ projections of {} made anew\n", count(streams, "stream"))
             })?;
             match damaged.first() {
                 None => Ok(Exit::Ok),

@@ -51,10 +51,17 @@ pub(crate) async fn repo(session: &Session, command: RepoCommand) -> Result<Exit
             test_egress,
             board,
         } => {
+            let test_command = words(&test)?;
+            if let Some(word) = test_command.iter().find(|word| is_for_a_shell(word)) {
+                session.out.talk(&format!(
+                    "note: no shell reads the test command; `{word}` is given to {} as it is (`sh -c '…'` runs a shell)",
+                    test_command[0]
+                ));
+            }
             let wish = RegisterRepo {
                 project,
                 repo,
-                test_command: words(&test)?,
+                test_command,
                 slots,
                 base_branch: base,
                 test_egress: if test_egress {
@@ -115,6 +122,11 @@ fn terms(repo: &RepoView) -> String {
     )
 }
 
+/// Tells whether only a shell makes something of a word.
+fn is_for_a_shell(word: &str) -> bool {
+    ["&&", "||", "|", ";", "&", ">", ">>", "<"].contains(&word) || word.ends_with(';')
+}
+
 /// Splits a command into its argv; quotes group, a backslash takes the next character as it is, nothing else is special.
 pub(crate) fn words(command: &str) -> Result<Vec<String>, Failure> {
     let mut words = Vec::new();
@@ -154,6 +166,12 @@ mod tests {
             ["sh", "-c", "a && \"b\"", "c d\"e", "", "f g"]
         );
         assert_eq!(split("echo $HOME;rm *"), ["echo", "$HOME;rm", "*"]);
+        assert!(split("make && make test").iter().any(|word| is_for_a_shell(word)));
+        assert!(
+            !split("sh -c 'make && make test'")
+                .iter()
+                .any(|word| is_for_a_shell(word))
+        );
         assert_eq!(split("  "), Vec::<String>::new());
         assert_eq!(words("make 'x").expect_err("open quotes").exit, Exit::Usage);
     }

@@ -84,6 +84,7 @@ fn role(word: &str) -> Result<Role, String> {
 pub(crate) async fn tools(session: &Session, command: ToolsCommand) -> Result<Exit, Failure> {
     let ToolsCommand::Serve(args) = command;
     let log = Lines::open(args.log.as_ref())?;
+    let is_logged = args.log.is_some();
     let mut signals = signals::listen()?;
     let place = Place::open(&args.place).await?;
     let (run, effect) = (place.run.clone(), place.effect.clone());
@@ -107,7 +108,7 @@ pub(crate) async fn tools(session: &Session, command: ToolsCommand) -> Result<Ex
     let closed = alone.close().await;
     rest.give_back()?;
     served?;
-    if let Some(head) = closed? {
+    if let (Some(head), true) = (closed?, is_logged) {
         session.out.talk(&format!(
             "{} in the tool log, head {}",
             count(head.calls, "line"),
@@ -134,16 +135,26 @@ async fn serve(
     }
     if let Some(path) = &args.socket {
         let listener = listen(path).map_err(serving)?;
+        let _left = Left(path);
         announce(session, &format!("unix:{}", path.display()), lease)?;
-        let ended = door::over_socket(server, lease.clone(), listener).await;
-        // Somebody may have removed it already.
-        let _ = std::fs::remove_file(path);
-        return ended.map_err(serving);
+        return door::over_socket(server, lease.clone(), listener)
+            .await
+            .map_err(serving);
     }
     let (read, write) = stdio().map_err(serving)?;
     door::over_pipes(server, lease, read, write)
         .await
         .map_err(serving)
+}
+
+/// The name of a socket, gone when serving ends in whatever way.
+struct Left<'a>(&'a Path);
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        // Somebody may have removed it already.
+        let _ = std::fs::remove_file(self.0);
+    }
 }
 
 /// Listens on a socket; one that a killed process left behind makes room.

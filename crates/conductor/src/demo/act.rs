@@ -175,10 +175,7 @@ impl Person {
                 comment: None,
             });
         }
-        let said =
-            Out::ask("then [r]evise it (if the scenario has another), re[j]ect it, or [a]bort the demo? ")
-                .await;
-        match Otherwise::parse(&said.unwrap_or_default()) {
+        match self.otherwise().await {
             Otherwise::Revise => {
                 let comment = Out::ask("what must be different? ").await.unwrap_or_default();
                 Ok(ActionRequest::Revise {
@@ -193,6 +190,20 @@ impl Person {
                 comment: None,
             }),
             Otherwise::Abort => Err(nothing_decided()),
+        }
+    }
+
+    async fn otherwise(&self) -> Otherwise {
+        loop {
+            let question =
+                "then [r]evise it (if the scenario has another), re[j]ect it, or [a]bort the demo? ";
+            let Some(said) = Out::ask(question).await else {
+                return Otherwise::Abort;
+            };
+            if let Some(understood) = Otherwise::parse(&said) {
+                return understood;
+            }
+            self.out.talk("say `r`, `j` or `a`");
         }
     }
 
@@ -217,12 +228,13 @@ enum Otherwise {
 }
 
 impl Otherwise {
-    /// Understands an answer; what is neither ends the demo and decides nothing.
-    fn parse(said: &str) -> Self {
+    /// Understands a clear answer.
+    fn parse(said: &str) -> Option<Self> {
         match said.to_ascii_lowercase().as_str() {
-            "r" | "revise" => Self::Revise,
-            "j" | "reject" => Self::Reject,
-            _ => Self::Abort,
+            "r" | "revise" => Some(Self::Revise),
+            "j" | "reject" => Some(Self::Reject),
+            "a" | "abort" => Some(Self::Abort),
+            _ => None,
         }
     }
 }
@@ -246,13 +258,13 @@ mod tests {
         assert_eq!(
             understood,
             [
-                Otherwise::Revise,
-                Otherwise::Revise,
-                Otherwise::Reject,
-                Otherwise::Reject,
-                Otherwise::Abort,
-                Otherwise::Abort,
-                Otherwise::Abort,
+                Some(Otherwise::Revise),
+                Some(Otherwise::Revise),
+                Some(Otherwise::Reject),
+                Some(Otherwise::Reject),
+                Some(Otherwise::Abort),
+                None,
+                None,
             ]
         );
     }

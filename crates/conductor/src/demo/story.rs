@@ -161,6 +161,7 @@ mod tests {
         std::fs::write(&scenario, played).expect("written");
         DemoArgs {
             executor: None,
+            image: None,
             database_url: None,
             yes: true,
             keep: false,

@@ -37,6 +37,7 @@ pub(crate) struct Summary {
     duration_ms: u64,
     url: String,
     forge_url: String,
+    data_dir: String,
 }
 
 /// What becomes of the stage after the summary.
@@ -121,6 +122,7 @@ impl Summary {
             duration_ms,
             url: stage.url().to_owned(),
             forge_url: stage.forge_url(),
+            data_dir: stage.data_dir.path().display().to_string(),
             run,
         })
     }

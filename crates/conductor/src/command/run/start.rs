@@ -20,7 +20,7 @@ pub(crate) struct StartArgs {
     /// The repository, as owner/name
     repo: String,
     /// The issues' numbers; each gets a run of its own
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = number)]
     issues: Vec<u64>,
     /// Position in the queue, 1 (last) to 10 (first)
     #[arg(long, value_name = "N")]
@@ -31,6 +31,14 @@ pub(crate) struct StartArgs {
     /// Policies of this run alone, over those of its repository and project; admins alone bring them along
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+}
+
+/// Reads an issue's number, also as tables show it.
+fn number(word: &str) -> Result<u64, String> {
+    let digits = word.strip_prefix('#').unwrap_or(word);
+    digits
+        .parse()
+        .map_err(|_| "write the number of an issue, such as 12".to_owned())
 }
 
 /// What came of the issues, where there are several.
