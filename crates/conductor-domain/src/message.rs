@@ -695,6 +695,20 @@ mod tests {
         }
     }
 
+    /// S-48: some readers of markdown end a code block at a fence with a tab behind it, others do not; no such fence is left.
+    #[test]
+    fn no_line_ends_with_a_tab() {
+        for (text, shown) in [
+            ("```\na\n```\t", "```\na\n```"),
+            ("``` \t \nb", "```\nb"),
+            ("a\t\nb", "a\nb"),
+            ("a  \nb ", "a  \nb "),
+            ("a\tb", "a\tb"),
+        ] {
+            assert_eq!(harmless(text), shown);
+        }
+    }
+
     /// S-48: what calls nobody and forges nothing stays as it was written.
     #[test]
     fn plain_signs_stay_as_they_are() {
