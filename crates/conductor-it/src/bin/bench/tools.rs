@@ -46,6 +46,17 @@ const PATTERNS: [&str; 9] = [
     "-----BEGIN [A-Z ]*PRIVATE KEY-----",
 ];
 
+/// Where both servers have their files: in memory, because on some disks a new file takes longer than either server does while
+/// thousands of others were removed a moment ago, and that is neither's.
+fn ground() -> std::io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    tempfile::tempdir_in(if memory.is_dir() {
+        memory
+    } else {
+        Path::new("/var/tmp")
+    })
+}
+
 /// Prints all figures; `calls` is how often each tool of each server is called.
 pub(crate) fn figures(calls: usize) -> Result<()> {
     let mut missed = Vec::new();
@@ -55,7 +66,8 @@ pub(crate) fn figures(calls: usize) -> Result<()> {
         }
     };
     let dir = tempfile::tempdir_in("/var/tmp")?;
-    let (view, replace) = by_protocol(dir.path(), calls)?;
+    let ground = ground()?;
+    let (view, replace) = by_protocol(ground.path(), calls)?;
     bar("view", view >= CALLS.0);
     bar("str_replace", replace >= CALLS.0);
     decision()?;
