@@ -46,7 +46,7 @@ const STACK: usize = 32 * 1024 * 1024;
 const SHALLOW: usize = 64;
 
 /// What decides when no policy does.
-const NOBODY: &str = "deny-by-default";
+pub const NOBODY: &str = "deny-by-default";
 
 /// What is decided about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]

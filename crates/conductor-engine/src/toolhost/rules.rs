@@ -10,7 +10,7 @@ use conductor_domain::plan::MAX_TEXT;
 use conductor_domain::relief::Relief;
 use conductor_domain::role::Role;
 use conductor_domain::time::Timestamp;
-use conductor_policy::authority::{Authority, Request, Ruling, Verdict};
+use conductor_policy::authority::{Authority, NOBODY, Request, Ruling, Verdict};
 use conductor_policy::redact::MARK;
 use conductor_port::agent::{Misfit, ToolRequest};
 use conductor_port::executor::Pattern;
@@ -22,9 +22,6 @@ use crate::record::canonical;
 
 /// The longest target that the log shows.
 const MAX_TARGET: usize = 200;
-
-/// What stands for a policy where none speaks.
-const BY_DEFAULT: &str = "deny-by-default";
 
 /// Whose a thing at the forge is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +104,7 @@ impl Judge {
         verdict.unwrap_or_else(|| Verdict {
             ruling: Ruling::Deny,
             reason: "there is no such tool".to_owned(),
-            policy: BY_DEFAULT.to_owned(),
+            policy: NOBODY.to_owned(),
         })
     }
 }
@@ -117,7 +114,7 @@ pub(super) fn refusal(role: Role, request: &ToolRequest, verdict: &Verdict) -> S
     let (tool, Verdict { policy, reason, .. }) = (request.name(), verdict);
     match verdict.ruling {
         Ruling::RequireApproval => format!("{tool} needs a person's approval first ({policy}: {reason})"),
-        Ruling::Deny | Ruling::Allow if policy == BY_DEFAULT => {
+        Ruling::Deny | Ruling::Allow if policy == NOBODY => {
             format!("{tool} is not for the {role} ({policy}: {reason})")
         }
         // The next call of the same tool may be another matter.
@@ -388,7 +385,7 @@ mod tests {
             for request in every_request() {
                 if matches!(request, ToolRequest::Github(_)) {
                     let verdict = judge(role, &request, Whose::Other);
-                    assert_eq!(verdict.policy, BY_DEFAULT, "{role} {}", request.name());
+                    assert_eq!(verdict.policy, NOBODY, "{role} {}", request.name());
                     assert_eq!(verdict.ruling, Ruling::Deny, "{role} {}", request.name());
                 }
             }
@@ -529,5 +526,33 @@ mod tests {
             replace("b\nwrites these 1 bytes:\nc", "d"),
             replace("b", "c\nwrites these 1 bytes:\nd")
         );
+    }
+    /// TOOL-1: an agent is told whether a tool is not for it at all, or whether one call of it is denied.
+    #[test]
+    fn a_denied_call_does_not_take_its_tool_away() {
+        let request = ToolRequest::Bash {
+            command: "git push".to_owned(),
+        };
+        for (ruling, policy, told) in [
+            (Ruling::Deny, NOBODY, "bash is not for the Implementer ("),
+            (
+                Ruling::Deny,
+                "blocked-commands",
+                "this call of bash is denied (blocked-commands: ",
+            ),
+            (
+                Ruling::RequireApproval,
+                "asked",
+                "bash needs a person's approval first (",
+            ),
+        ] {
+            let verdict = Verdict {
+                ruling,
+                reason: "so".to_owned(),
+                policy: policy.to_owned(),
+            };
+            let words = refusal(Role::Implementer, &request, &verdict);
+            assert!(words.starts_with(told), "{words}");
+        }
     }
 }

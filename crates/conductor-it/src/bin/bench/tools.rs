@@ -46,7 +46,7 @@ const PATTERNS: [&str; 9] = [
     "-----BEGIN [A-Z ]*PRIVATE KEY-----",
 ];
 
-/// Where both servers have their files: in memory, because on some disks a new file takes longer than either server does while
+/// Where both servers have their files for the bar: in memory, because on some disks a new file takes longer than either server does while
 /// thousands of others were removed a moment ago, and that is neither's.
 fn ground() -> std::io::Result<tempfile::TempDir> {
     let memory = Path::new("/dev/shm");
@@ -66,6 +66,9 @@ pub(crate) fn figures(calls: usize) -> Result<()> {
         }
     };
     let dir = tempfile::tempdir_in("/var/tmp")?;
+    println!("on the disk, without a bar:");
+    by_protocol(dir.path(), calls)?;
+    println!("in memory:");
     let ground = ground()?;
     let (view, replace) = by_protocol(ground.path(), calls)?;
     bar("view", view >= CALLS.0);
